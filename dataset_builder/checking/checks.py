@@ -105,7 +105,8 @@ def _everything_is_used(content: Content, errors: Errors) -> None:
     checks = [c for m in compose_messages.messages(content) for c in m.evaluation]
     checks += [c for s in scenarios for p in s.perturbations for t in p.turns for c in t.checks]
     criteria = {slug for s in scenarios for key in ("graded", "crisis", "control") for slug, _ in s.criteria(key)}
-    criteria |= {c.criterion for c in checks if c.check == "criterion"} | {content.scoring["watch"]["criterion"]}
+    watch = content.scoring["watch"]
+    criteria |= {c.criterion for c in checks if c.check == "criterion"} | {watch["criterion"]}
     shared: list[tuple[str, dict[str, Any], set[str]]] = [
         ("persona", content.personas, {c.persona.slug for s in scenarios for c in s.contexts}),
         (
@@ -115,7 +116,6 @@ def _everything_is_used(content: Content, errors: Errors) -> None:
         ),
         ("criterion", content.criteria, criteria),
     ]
-    watch = content.scoring["watch"]
     cases = (open_signs(s, p, watch) for s in content.live for p in s.perturbations)
     if (care := watch["criterion"]) not in content.criteria and any(cases):
         errors.add(content.root / "scoring.yaml", 1, f"watch: no criterion '{care}'; expected a file in criteria/")

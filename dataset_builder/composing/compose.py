@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from dataset_builder.reading.content_types import Condition, Content, Context, Perturbation, Scenario
 from dataset_builder.reading.load_scenario import criterion_check
 from dataset_builder.reading.markdown import words
-from dataset_builder.schema import ABOUT_USER, CHECK, Check, Message, Row, Tier
+from dataset_builder.schema import ABOUT_USER, CHECK, RULED, Check, Message, Row, Tier
 
 PERSON = ("population", "age_band", "gender", "culture")  # a row's persona fields, besides name and country
 Cell = tuple[str, str | None]  # codes of a condition and of a user context
@@ -50,7 +50,7 @@ def _of(scenario: Scenario, tiers: dict[str, Any], watch: dict[str, Any]) -> Ite
     arms = units(scenario.conditions)
     few = tiers["lite_messages_per_hard_scenario" if scenario.family else "lite_messages_per_scenario"]
     quick = lite_messages(scenario, few)
-    ruled = bool({"tags", "rating", "actions"} & scenario.document.front.keys())
+    ruled = bool({*RULED} & scenario.document.front.keys())
     wanted = tiers["core_samples_per_hard_message"].get(scenario.family, tiers["core_samples_per_message"])
     cases, cases_shown = 0, False  # with open warning signs; lite has one of a scenario
     for polarity in ("crisis", "control"):
@@ -130,7 +130,7 @@ def open_signs(scenario: Scenario, message: Perturbation, watch: dict[str, Any])
     """The histories with open warning signs that a control answered in free text can follow; the gravest are left out,
     since the person is in danger then, whatever the message.
     """
-    if {"tags", "rating", "actions"} & (scenario.document.front.keys() | message.attributes.keys()):
+    if {*RULED} & (scenario.document.front.keys() | message.attributes.keys()):
         return ()
     contexts = _of_writers(scenario, message)
     return tuple(c for c in contexts if watched(message, c, watch) and c.severity <= watch["to"])
