@@ -18,8 +18,7 @@ from dataset_builder.schema import CriterionRow, Outcome, Polarity
 from helmbench_common.hashing import digest
 from judge import schema
 from judge.schema import VERDICTS, Unscored, Verdict, Vote
-from judge.statistics import coefficients as c
-from judge.statistics.coefficients import Codes
+from judge.statistics.agreement import Readings
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity, sample_of
 
@@ -154,22 +153,24 @@ def _card(
     members: Sequence[Member], opinions: Sequence[Sequence[Verdict]], verdicts: Sequence[Verdict], release: Release
 ) -> schema.Panel:
     asked = [k for k, v in enumerate(verdicts) if not _ruled(v)]
-    keys = [sample_of(release, verdicts[k].id).message_key for k in asked]
-    messages = np.unique(keys, return_inverse=True)[1].astype(np.int64) if keys else np.zeros(0, dtype=np.int64)
+    messages = [sample_of(release, verdicts[k].id).message_key for k in asked]
     criteria = np.array([verdicts[k].criterion or "" for k in asked])
     panel = [_label(verdicts[k]) for k in asked]
     labels = [[_label(o[k]) for k in asked] for o in opinions]
     heard = [[x for x in ballot if x is not None] for ballot in zip(*labels, strict=True)]
-    codes = _codes(opinions, asked)
 
-    def alpha(chosen: Sequence[int] | Codes, ordinal: bool = False) -> Estimate:
-        if len(members) < 2:
-            return Estimate(value=None, reason=ALONE)
-        return c.estimate(c.krippendorff(c.label_counts(codes[chosen], len(VERDICTS)), messages[chosen], ordinal))
+    def readings(raters: Sequence[Sequence[Verdict]]) -> Readings:
+        """Outcomes count as what they earn; ratings are excluded: their agreement is reported with their figures."""
+        columns = ([str(r[k].label) if r[k].label in VERDICTS else None for k in asked] for r in raters)
+        return Readings.of({str(n): own for n, own in enumerate(columns)}, VERDICTS, clusters=messages)
+
+    between = readings(opinions)
+
+    def alpha(own: Readings, ordinal: bool = False) -> Estimate:
+        return own.alpha(ordinal) if len(members) > 1 else Estimate(value=None, reason=ALONE)
 
     def card_of(m: Member, own: Sequence[str | None]) -> schema.PanelMember:
-        again = _codes(m.repeats, asked)
-        steady, _ = c.repeat_agreement(again, len(VERDICTS), messages, "nothing has a label in two repeats")
+        steady = readings(m.repeats).raw("nothing has a label in two repeats")
         return schema.PanelMember(
             judge=m.identity.name,
             prompt_hash=m.identity.prompt_hash,
@@ -181,25 +182,16 @@ def _card(
             self_agreement=steady if len(m.repeats) > 1 else None,
         )
 
-    everything = np.arange(len(asked))
     return schema.Panel(
         members=[card_of(m, own) for m, own in zip(members, labels, strict=True)],
         verdicts=len(asked),
         unanimous=sum(len(own) == len(members) and len(set(own)) == 1 for own in heard),
         ties=sum(p is not None and len(_most(own)) > 1 for p, own in zip(panel, heard, strict=True)),
         unscored=panel.count(None),
-        alpha=alpha(everything),
-        alpha_ordinal=alpha(everything, ordinal=True),
-        criteria={str(name): alpha(np.flatnonzero(criteria == name)) for name in sorted(set(criteria) - {""})},
+        alpha=alpha(between),
+        alpha_ordinal=alpha(between, ordinal=True),
+        criteria={str(name): alpha(between.take(criteria == name)) for name in sorted(set(criteria) - {""})},
     )
-
-
-def _codes(raters: Sequence[Sequence[Verdict]], asked: Sequence[int]) -> Codes:
-    """Indices into VERDICTS, shape (asked, raters); -1 without a label. Outcomes count as what they earn; ratings are
-    excluded: their agreement is reported with their figures.
-    """
-    codes = [[VERDICTS.index(str(r[k].label)) if r[k].label in VERDICTS else -1 for r in raters] for k in asked]
-    return np.array(codes, dtype=np.int64).reshape(len(asked), len(raters))
 
 
 def _label(v: Verdict) -> str | None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from judge.statistics import coefficients as c
-from judge.statistics.agreement import Ratings, agreement
+from judge.statistics.agreement import Readings, agreement
 from judge.statistics.coefficients import Array, Codes, Coefficient
 
 # Fleiss 1971, table 1: 30 patients, 6 psychiatrists each; depression, personality disorder, schizophrenia, neurosis,
@@ -20,8 +20,10 @@ OBSERVERS = ("123321412...", "1233224125.3", ".3332342251.", "12332441251.")
 ABSTRACTORS = [[13, 0, 0], [0, 20, 7], [0, 4, 56]]
 
 
-def rated(codes: Codes, labels: int = 4, ordered: bool = True) -> Ratings:
-    return Ratings(codes, tuple(f"l{n}" for n in range(labels)), tuple(f"r{n}" for n in range(codes.shape[1])), ordered)
+def rated(codes: Codes, labels: int = 4, ordered: bool = True) -> Readings:
+    return Readings(
+        codes, tuple(f"l{n}" for n in range(labels)), tuple(f"r{n}" for n in range(codes.shape[1])), ordered
+    )
 
 
 def from_table(table: list[list[int]]) -> Codes:
@@ -40,7 +42,7 @@ def drawn(seed: int, items: int = 60, raters: int = 3, labels: int = 4, missing:
 
 
 def coefficients_of(codes: Codes, labels: int, clusters: Codes | None = None) -> dict[str, Coefficient]:
-    counts, (first, second) = c.label_counts(codes, labels), codes.T[:2]
+    counts, (first, second) = rated(codes, labels).counts, codes.T[:2]
     return {
         **{f"cohen {k}": c.cohen(first, second, c.weights_of(labels, k), clusters) for k in ("identity", "quadratic")},
         "fleiss": c.fleiss(counts, clusters),

@@ -29,7 +29,7 @@ from sklearn.metrics import (
 )
 from statsmodels.stats import inter_rater
 
-from judge.statistics.agreement import Agreement, Ratings, agreement
+from judge.statistics.agreement import Agreement, Readings, agreement
 from judge.statistics.coefficients import NO_COMMON_ITEM, NO_OVERLAP, ONE_LABEL, Codes
 from judge.statistics.estimate import Estimate
 
@@ -39,7 +39,7 @@ NO_VALUE = (ONE_LABEL, NO_OVERLAP, NO_COMMON_ITEM)
 NEVER_GIVEN = "nobody gave this label to an item that two raters saw"
 
 
-Tables = list[tuple[dict[str, Any], Ratings, Agreement]]
+Tables = list[tuple[dict[str, Any], Readings, Agreement]]
 pytestmark = pytest.mark.soak(short=15, full=120)
 
 
@@ -52,7 +52,7 @@ def read(random: int) -> Tables:
             continue
         codes = np.array([[-1 if m == "." else int(m) for m in row] for row in table["rows"]], dtype=np.int64)
         labels, raters = (tuple(map(str, range(n))) for n in (table["labels"], codes.shape[1]))
-        ratings = Ratings(codes, labels, tuple(f"r{n}" for n in raters), ordered=True)
+        ratings = Readings(codes, labels, tuple(f"r{n}" for n in raters), ordered=True)
         found.append((table, ratings, agreement(ratings)))
     return found
 

@@ -165,8 +165,8 @@ def test_labels_come_home(release: Release, tmp_path: Path, capsys: Capture) -> 
     assert first == {**expected, "rater": "ann", "note": "hard"}
     table = read_labels([source, tmp_path / "ann.jsonl"])
     assert table.raters == ("author", "ann")
-    assert (table.ratings().codes[:10, 0] == table.ratings().codes[:10, 1]).all()
-    assert table.ratings().codes[10:, 1].tolist() == [-1, -1]
+    assert (table.readings().codes[:10, 0] == table.readings().codes[:10, 1]).all()
+    assert table.readings().codes[10:, 1].tolist() == [-1, -1]
 
 
 def test_labels_of_edited_or_other_cases_are_unknown(release: Release, tmp_path: Path, capsys: Capture) -> None:

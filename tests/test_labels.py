@@ -40,7 +40,7 @@ def test_two_files_are_two_raters(tmp_path: Path) -> None:
     second = write(tmp_path, "bo.jsonl", label("b", "FAIL"), label("c", "PARTIAL"))
     table = read_labels([write(tmp_path, "ann.jsonl", *first), second])
     assert table.raters == ("ann", "bo")
-    ratings = table.ratings()
+    ratings = table.readings()
     assert ratings.labels == ("FAIL", "PARTIAL", "PASS")
     assert ratings.codes.tolist() == [[2, -1], [0, 0], [-1, 1]]
     paths = [write(tmp_path, f"{name}/labels.jsonl", *first) for name in ("first", "second")]
@@ -90,8 +90,8 @@ def test_ways_to_fail_count_as_fail_unless_kept(tmp_path: Path) -> None:
         write(tmp_path, "a.jsonl", label("x", "FAIL-misses"), label("y", "pass")),
         write(tmp_path, "b.jsonl", label("x", "fail"), label("y", "PASS")),
     ]
-    assert read_labels(paths).ratings().codes.tolist() == [[0, 0], [2, 2]]
-    kept = read_labels(paths, ways=True).ratings()
+    assert read_labels(paths).readings().codes.tolist() == [[0, 0], [2, 2]]
+    kept = read_labels(paths, ways=True).readings()
     assert (kept.labels, kept.ordered) == (("FAIL", "FAIL-misses", "PASS"), False)
 
 
@@ -113,7 +113,7 @@ def test_scales(tmp_path: Path) -> None:
         write(tmp_path, "a.jsonl", label("x", 3), label("y", 3.0)),
         write(tmp_path, "b.jsonl", label("x", "3"), label("y", " 3 ")),
     ]
-    assert read_labels(paths).ratings().codes.tolist() == [[2, 2], [2, 2]]
+    assert read_labels(paths).readings().codes.tolist() == [[2, 2], [2, 2]]
 
 
 def test_criteria_are_told_apart(tmp_path: Path) -> None:
@@ -121,9 +121,9 @@ def test_criteria_are_told_apart(tmp_path: Path) -> None:
     first = write(tmp_path, "a.jsonl", label("x", "PASS", criterion="one"), label("y", "flagged", criterion="two"))
     table = read_labels([first, write(tmp_path, "b.jsonl", label("x", "FAIL"), label("y", "ignored"))])
     assert table.criteria == ["one", "two"]
-    assert table.ratings("two").labels == ("ignored", "attentive", "flagged")
-    assert table.ratings("one").codes.tolist() == [[2, 0]]
-    assert not table.ratings().ordered
+    assert table.readings("two").labels == ("ignored", "attentive", "flagged")
+    assert table.readings("one").codes.tolist() == [[2, 0]]
+    assert not table.readings().ordered
     both = write(tmp_path, "c.jsonl", label("x", "PASS", criterion="one"), label("x", "PASS", criterion="two"))
     with pytest.raises(RunError, match=r"d\.jsonl:1: x has labels for one, two in other files"):
         read_labels([both, write(tmp_path, "d.jsonl", label("x", "FAIL"))])
@@ -209,7 +209,7 @@ def test_unreadable_files_and_too_few_or_many_raters(tmp_path: Path) -> None:
         read_labels([many])
     words = [label(f"a{n}", f"word {n}", rater=rater) for n in range(1001) for rater in ("ann", "bo")]
     with pytest.raises(RunError, match="1,001 different labels; expected at most 1,000 of 2 raters"):
-        read_labels([write(tmp_path, "words.jsonl", *words)]).ratings()
+        read_labels([write(tmp_path, "words.jsonl", *words)]).readings()
 
 
 # --- the command

@@ -11,21 +11,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from dataset_builder.release import Release
 from helmbench_common.files import write_whole
-from judge.agreement.answers import JudgedCases, JudgeLabels, Passes, Task, examine, row_of
-from judge.agreement.calibration import NO_REPEAT, calibrate, calibrate_ratings
+from judge.agreement.answers import JudgedCases, Passes, Task, examine, row_of
+from judge.agreement.calibration import NO_REPEAT, calibrate, calibrate_ratings, plain
 from judge.agreement.cases import Case, read_cases
 from judge.agreement.known import FILE, RATING_FILE
 from judge.agreement.labels import Item, LabelTable, read_labels
-from judge.agreement.tables import calibration_text, ratings_text, table
+from judge.agreement.tables import blocks, calibration_text, ratings_text, table
 from judge.llm.asking import Asker
 from judge.llm.questions import prompt_hash
 from judge.replies.schema import RunError
-from judge.statistics import coefficients as c
-from judge.statistics.agreement import Ratings
+from judge.statistics.coefficients import Coefficient, estimate
 from judge.statistics.estimate import Estimate
 from judge.wording import coefficient
 
@@ -61,18 +58,22 @@ def calibrate_judge(
 
 
 class Candidate(NamedTuple):
-    """One judge against the raters. `table`: its labels, then theirs; `mean`: of its kappas with them; `again`: its raw
-    self-agreement and Fleiss' kappa.
+    """One judge against the raters. `table`: its labels and theirs; `again`: its raw self-agreement and Fleiss' kappa,
+    None with one repeat.
     """
 
     name: str
     table: LabelTable
-    mean: c.Coefficient
     again: tuple[Estimate | None, Estimate | None]
 
     @property
     def unscored(self) -> int:
         return len(self.table.items) - len(self.table.labels[self.name])
+
+    @property
+    def mean(self) -> Coefficient:
+        """The mean of its kappas with the raters."""
+        return self.table.readings().cohen(rater=self.name)
 
 
 def against_people(
@@ -115,7 +116,7 @@ def _check(people: LabelTable, cases: Sequence[Case], release: Release) -> None:
             "each label"
         )
     for item, case in zip(people.items, cases, strict=True):
-        known = {x.partition("-")[0] for x in release.criteria[case.criterion].labels}
+        known = {plain(x) for x in release.criteria[case.criterion].labels}
         for rater, own in people.labels.items():
             if item in own and own[item] not in known:
                 expected = ", ".join(sorted(known))
@@ -123,25 +124,14 @@ def _check(people: LabelTable, cases: Sequence[Case], release: Release) -> None:
 
 
 def _candidate(judge: JudgedCases, people: LabelTable) -> Candidate:
-    def by_item(labels: JudgeLabels) -> dict[Item, str]:
-        found = ((item, labels[str(n)].label) for n, item in enumerate(people.items))
-        return {item: label.partition("-")[0] for item, label in found if label is not None}
-
-    name, repeats = judge.identity.name, judge.repeats
-    again: tuple[Estimate | None, Estimate | None] = (None, None)
-    if len(repeats) > 1:
-        asked = tuple(item for n, item in enumerate(people.items) if not repeats[0][str(n)].by_rule)
-        own = LabelTable({str(n): by_item(labels) for n, labels in enumerate(repeats)}, asked).ratings()
-        again = c.repeat_agreement(own.codes, len(own.labels), None, NO_REPEAT)
-    together = LabelTable({name: by_item(repeats[0]), **people.labels}, people.items)
-    return Candidate(name, together, _mean(together.ratings(), 0), again)
-
-
-def _mean(ratings: Ratings, rater: int) -> c.Coefficient:
-    """The mean of one rater's kappas with every other rater."""
-    own, others = ratings.codes[:, rater], np.delete(ratings.codes, rater, axis=1)
-    found = [c.cohen(other, own, np.eye(len(ratings.labels))) for other in others.T]
-    return c.mean_of(found, int(np.sum((own >= 0) & (others >= 0).any(axis=1))))
+    name, items = judge.identity.name, people.items
+    repeats = [
+        {item: plain(x) for n, item in enumerate(items) if (x := labels[str(n)].label)} for labels in judge.repeats
+    ]
+    asked = tuple(item for n, item in enumerate(items) if not judge.repeats[0][str(n)].by_rule)
+    own = LabelTable({str(n): labels for n, labels in enumerate(repeats)}, asked)
+    again = own.readings().repeated(NO_REPEAT) if len(repeats) > 1 else (None, None)
+    return Candidate(name, LabelTable({name: repeats[0], **people.labels}, items), again)
 
 
 def choice_text(candidates: Sequence[Candidate], people: LabelTable, left: int = 0) -> str:
@@ -152,30 +142,27 @@ def choice_text(candidates: Sequence[Candidate], people: LabelTable, left: int =
     head = ["judge", *(f"κ with {r}" for r in raters), "mean κ", "self-agreement", "Fleiss' κ of its repeats"]
     rows = []
     for k in candidates:
-        ratings = k.table.ratings()
-        kappas = [c.kappa(other, ratings.codes[:, 0], len(ratings.labels)) for other in ratings.codes.T[1:]]
-        rows.append([k.name, *kappas, c.estimate(k.mean), *k.again, f"{k.unscored} of {replies}"])
-    by = [[name, *(c.estimate(_mean(k.table.ratings(name), 0)) for k in candidates)] for name in people.criteria]
-    blocks = [
+        kappas = [k.table.readings().between(k.name, rater).kappa() for rater in raters]
+        rows.append([k.name, *kappas, estimate(k.mean), *k.again, f"{k.unscored} of {replies}"])
+    by = [[name, *(k.table.readings(name).kappa(rater=k.name) for k in candidates)] for name in people.criteria]
+    own = people.readings()
+    alone = "unknown with one rater."
+    between = [f"{r} {coefficient(own.kappa(rater=r))}" for r in raters] if len(raters) > 1 else []
+    return blocks(
         f"{replies} replies labeled by {len(raters)} rater{'s' if len(raters) > 1 else ''}: {', '.join(raters)}"
         + (f"; {left} labels are of other replies" if left else ""),
         table([*head, "unscored"], rows),
         table(["mean κ by criterion", *(k.name for k in candidates)], by),
-        _people(people),
+        "Agreement of the raters: "
+        + (
+            f"Fleiss' κ {coefficient(own.fleiss())}; mean κ of each with the others: {', '.join(between)}"
+            if between
+            else alone
+        ),
         _choice(candidates),
         "κ is Cohen's, unweighted, FAIL whatever its way, with 95 % intervals; replies count as independent. "
         "It describes replies like these: labels of another corpus say little about this benchmark's.",
-    ]
-    return "\n\n".join(filter(None, blocks))
-
-
-def _people(people: LabelTable) -> str:
-    if len(people.raters) < 2:
-        return "Agreement of the raters: unknown with one rater."
-    ratings = people.ratings()
-    fleiss = coefficient(c.estimate(c.fleiss(ratings.counts)))
-    own = [f"{rater} {coefficient(c.estimate(_mean(ratings, n)))}" for n, rater in enumerate(ratings.raters)]
-    return f"Agreement of the raters: Fleiss' κ {fleiss}; mean κ of each with the others: {', '.join(own)}"
+    )
 
 
 def _choice(candidates: Sequence[Candidate]) -> str:
@@ -184,17 +171,15 @@ def _choice(candidates: Sequence[Candidate]) -> str:
     if not known:
         return f"No judge is chosen: {candidates[0].mean.reason}."
     first, *others = sorted(known, key=lambda k: (-round(k.mean.value or 0.0, 9), k.unscored))
-    reason = f"its mean κ with the raters is {coefficient(c.estimate(first.mean))}"
+    said = f"Chosen: {first.name}; its mean κ with the raters is {coefficient(estimate(first.mean))}"
     if not others:
-        return f"Chosen: {first.name}; {reason}" + ("." if len(candidates) == 1 else ", and the others have none.")
-    return f"Chosen: {first.name}; {reason}. " + " ".join(_lead(first, other) for other in others)
-
-
-def _lead(first: Candidate, other: Candidate) -> str:
-    a, b = first.mean, other.mean
-    gain = c.estimate(c.Coefficient(a.values - b.values, a.used & b.used, min(a.items, b.items)), -2.0, 2.0)
-    ahead = f"It is ahead of {other.name} by {gain.value:.2f}"
-    if gain.low is None or gain.high is None:
-        return f"{ahead}, without an interval."
-    likely = "more than chance" if gain.low > 0 else "which may be chance"
-    return f"{ahead} [{gain.low:.2f}, {gain.high:.2f}], {likely}."
+        return said + ("." if len(candidates) == 1 else ", and the others have none.")
+    for other in others:
+        gain = estimate(first.mean.less(other.mean), -2.0, 2.0)
+        said += f". It is ahead of {other.name} by {gain.value:.2f}"
+        if gain.low is None or gain.high is None:
+            said += ", without an interval"
+        else:
+            chance = "more than chance" if gain.low > 0 else "which may be chance"
+            said += f" [{gain.low:.2f}, {gain.high:.2f}], {chance}"
+    return f"{said}."

@@ -7,7 +7,7 @@ differ only by a label-preserving change count as one observation in every inter
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -18,8 +18,8 @@ from helmbench_common.hashing import digest
 from judge.agreement.answers import NO_READING, JudgeLabels
 from judge.schema import OUTCOMES, RATINGS, VERDICTS, CriterionAgreement, RatingAgreement
 from judge.statistics import coefficients as c
-from judge.statistics.agreement import Pair
-from judge.statistics.coefficients import Codes, Mask
+from judge.statistics.agreement import Readings
+from judge.statistics.coefficients import Mask
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
 
@@ -127,11 +127,37 @@ def calibration_hash(release: Release) -> str:
 
 
 def unmeasured(name: str | None, key: str, reason: str) -> CriterionAgreement:
-    figures = ("kappa", "kappa_agreed", "raw", "bias", "fail_recall")
-    none = dict.fromkeys(figures, Estimate(value=None, reason=reason))
-    return CriterionAgreement(
-        criterion=name, hash=key, replies=0, by_rule=0, unscored=0, **none, too_low=False, reason=reason
-    )
+    none = Estimate(value=None, reason=reason)
+    counts = {"replies": 0, "by_rule": 0, "unscored": 0}
+    figures = dict.fromkeys(("kappa", "kappa_agreed", "raw", "bias", "fail_recall"), none)
+    return CriterionAgreement(criterion=name, hash=key, **counts, **figures, too_low=False, reason=reason)
+
+
+def plain(label: str) -> str:
+    """A label without its way to fail: FAIL-misses → FAIL."""
+    return label.partition("-")[0]
+
+
+def readings(
+    rows: Sequence[CalibrationRow],
+    scale: Sequence[str],
+    judges: Sequence[JudgeLabels],
+    read: Callable[[CalibrationRow, str], str] = lambda _, label: plain(label),
+) -> Readings:
+    """The authors' labels of rows, then each judge's, named from 1. `read`: a row's label on the scale."""
+    origin = {r.id: r.same_as for r in rows}
+
+    def family(identity: str) -> str:
+        seen = {identity}
+        while (before := origin[identity]) in origin and before not in seen:
+            identity = str(before)
+            seen.add(identity)
+        return identity
+
+    given: dict[str, list[str | None]] = {"author": [read(r, r.label) for r in rows]}
+    for n, labels in enumerate(judges, start=1):
+        given[str(n)] = [None if (x := labels[r.id].label) is None else read(r, x) for r in rows]
+    return Readings.of(given, scale, ordered=True, clusters=[family(r.id) for r in rows])
 
 
 def calibrate(
@@ -143,18 +169,12 @@ def calibrate(
     """Every figure of one judge. `repeats`: the calibrated wording's labels, one mapping per repeat; the first is used
     as in a run. `others`: the labels of other wordings, with their prompt hashes.
     """
-    rows, first, earned = release.calibration, repeats[0], EarnedPoints(release)
+    rows, first, others = release.calibration, repeats[0], others or {}
     overall, criteria = agreement_over(release, first)
     reasons = why_unusable(identity, overall, criteria, release)
-    confusion = {}
-    for name in sorted({r.criterion for r in rows}):
-        own, scale = [r for r in rows if r.criterion == name], _scale(release.criteria[name])
-        confusion[name] = confusion_of(_pair(own, first, scale), scale)
-    asked = earned.asked(first)
-    again, again_kappa = None, None
-    if len(repeats) > 1:
-        codes = np.stack([earned.codes(labels)[asked] for labels in repeats], axis=1)
-        again, again_kappa = c.repeat_agreement(codes, len(VERDICTS), earned.families[asked], NO_REPEAT)
+    wordings = readings(rows, VERDICTS, [first, *(labels for _, labels in others.values())], earned(release))
+    again = readings(rows, VERDICTS, repeats, earned(release)).take(~_by_rule(rows, first)).without("author")
+    steady = again.repeated(NO_REPEAT) if len(repeats) > 1 else (None, None)
     return Calibration(
         judge=identity.name,
         prompt_hash=identity.prompt_hash,
@@ -166,56 +186,68 @@ def calibrate(
         by_language_models=all(r.author.startswith("language model") for r in rows),
         overall=overall,
         criteria=criteria,
-        confusion=confusion,
+        confusion={name: confusion_of(own) for name, own in _by_criterion(release, first).items()},
         flips=[flips(change, rows, first) for change in CHANGES],
         repeats=len(repeats),
-        self_agreement=again,
-        self_kappa=again_kappa,
-        wordings=[_wording(earned, name, prompt, first, labels) for name, (prompt, labels) in (others or {}).items()],
+        self_agreement=steady[0],
+        self_kappa=steady[1],
+        wordings=[
+            _wording(name, prompt, wordings.between("author", "1", str(n)), rows, first, labels)
+            for n, (name, (prompt, labels)) in enumerate(others.items(), start=2)
+        ],
         usable=not reasons,
         reasons=reasons,
         labels={r.id: first[r.id].label for r in rows},
     )
 
 
+def _by_criterion(release: Release, labels: JudgeLabels) -> dict[str, Readings]:
+    """The authors' labels and a judge's, of the criteria that have calibration rows."""
+    found = {}
+    for name in sorted({r.criterion for r in release.calibration}):
+        scale = OUTCOMES if release.criteria[name].kind == "graded" else VERDICTS
+        found[name] = readings([r for r in release.calibration if r.criterion == name], scale, [labels])
+    return found
+
+
 def agreement_over(release: Release, labels: JudgeLabels) -> tuple[CriterionAgreement, list[CriterionAgreement]]:
     """The agreement over all replies, and for every criterion of the release, measured or not."""
-    rows, earned = release.calibration, EarnedPoints(release)
-    agreed = np.array([_readers_agree(r) for r in rows], dtype=bool)
-    whole = earned.pair(labels)  # comparable across criteria
+    rows = release.calibration
+    whole = readings(rows, VERDICTS, [labels], earned(release))  # comparable across criteria
+    points = np.array([release.scoring["points"][verdict] for verdict in VERDICTS], dtype=np.float64)
 
-    def measure(name: str | None, key: str, kept: Codes, pair: Pair) -> CriterionAgreement:
-        """`pair`: the labels of the rows `kept`, on the criterion's scale."""
+    def measure(name: str | None, key: str, own: Readings) -> CriterionAgreement:
+        """`own`: the labels of the criterion's rows, on its scale."""
+        kept = np.array([name in (None, r.criterion) for r in rows], dtype=bool)
+        agreed = np.array([_readers_agree(r) for r in rows], dtype=bool)[kept]
         worth = whole.take(kept)
-        both = worth.take(worth.both)
         return CriterionAgreement(
             criterion=name,
             hash=key,
-            replies=len(kept),
-            by_rule=sum(labels[rows[k].id].by_rule for k in kept),
-            unscored=int(np.sum(~pair.both)),
-            kappa=pair.kappa(),
-            kappa_agreed=pair.take(agreed[kept]).kappa(),
-            raw=pair.raw("no reply has a label"),
-            bias=c.mean(earned.points[both.second] - earned.points[both.first], both.clusters, -1.0, 1.0),
+            replies=len(own.codes),
+            by_rule=int(_by_rule(rows, labels)[kept].sum()),
+            unscored=int((~own.several).sum()),
+            kappa=own.kappa(),
+            kappa_agreed=own.take(agreed).kappa(),
+            raw=own.raw("no reply has a label"),
+            bias=worth.bias(points),
             fail_recall=worth.recall(0, "the author fails no reply that the judge labeled"),
             too_low=False,
         )
 
-    criteria = []
+    criteria, measured = [], _by_criterion(release, labels)
     for name, criterion in sorted(release.criteria.items()):
-        key, kept = criterion_hash(criterion, rows), np.array([k for k, r in enumerate(rows) if r.criterion == name])
-        if not kept.size:
+        key = criterion_hash(criterion, rows)
+        if name not in measured:
             criteria.append(unmeasured(name, key, NO_ROWS))
-        elif all(labels[rows[k].id].unscored == NO_READING for k in kept):
+        elif all(labels[r.id].unscored == NO_READING for r in rows if r.criterion == name):
             criteria.append(unmeasured(name, key, NO_READING))
         else:
-            pair = _pair([rows[k] for k in kept], labels, _scale(criterion), earned.families[kept])
-            found = measure(name, key, kept, pair)
+            found = measure(name, key, measured[name])
             high = found.kappa.high
             too_low = high is None or high < float(release.scoring["judge_criterion_kappa"])
             criteria.append(found.model_copy(update={"too_low": too_low}))
-    return measure(None, calibration_hash(release), np.arange(len(rows)), whole), criteria
+    return measure(None, calibration_hash(release), whole), criteria
 
 
 def why_unusable(
@@ -243,66 +275,31 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-class EarnedPoints:
-    """The calibration rows' labels as the points they earn, so that criteria with different labels can be pooled.
-    `points`: of each of VERDICTS; `families`: as of the function.
+def earned(release: Release) -> Callable[[CalibrationRow, str], str]:
+    """What a row's label earns, PASS, PARTIAL or FAIL, so that criteria with different labels can be pooled.
+
+    It raises ValueError for an outcome of a graded criterion that no sample of the release is checked by.
     """
+    # If the release's rows disagree on the points of an outcome, use the points that keep the most outcomes apart.
+    worth: dict[tuple[str, str], dict[Outcome, Label]] = {}
+    for row in release.rows.values():
+        for check in row.evaluation:
+            if isinstance(check, GradedCheck):
+                known = worth.setdefault((check.criterion, row.polarity), check.outcomes)
+                if len(set(check.outcomes.values())) > len(set(known.values())):
+                    worth[check.criterion, row.polarity] = check.outcomes
 
-    def __init__(self, release: Release) -> None:
-        self.rows, self.families = release.calibration, families(release.calibration)
-        self.points = np.array([release.scoring["points"][verdict] for verdict in VERDICTS], dtype=np.float64)
-        # If the release's rows disagree on the points of an outcome, use the points that keep the most outcomes apart.
-        self._worth: dict[tuple[str, str], dict[Outcome, Label]] = {}
-        for row in release.rows.values():
-            for check in row.evaluation:
-                if isinstance(check, GradedCheck):
-                    known = self._worth.setdefault((check.criterion, row.polarity), check.outcomes)
-                    if len(set(check.outcomes.values())) > len(set(known.values())):
-                        self._worth[check.criterion, row.polarity] = check.outcomes
-
-    def verdict(self, row: CalibrationRow, label: str) -> str:
-        """PASS, PARTIAL or FAIL.
-
-        Raises:
-            ValueError: an outcome of a graded criterion that no sample of the release is checked by.
-        """
-        base = label.partition("-")[0]
-        if base not in OUTCOMES:
-            return base
-        known = self._worth.get((row.criterion, row.polarity))
-        if known is None:
+    def verdict(row: CalibrationRow, label: str) -> str:
+        if label not in OUTCOMES:
+            return plain(label)
+        if (known := worth.get((row.criterion, row.polarity))) is None:
             raise ValueError(
                 f"{row.id}: no {row.polarity} sample of the release is checked by '{row.criterion}', so it is unknown "
-                f"what '{base}' earns"
+                f"what '{label}' earns"
             )
-        return next(v for k, v in known.items() if k == base)
+        return next(v for k, v in known.items() if k == label)
 
-    def codes(self, labels: JudgeLabels) -> Codes:
-        """A judge's labels as indices into VERDICTS, shape (rows,); -1 for a missing label."""
-        earned = [None if (x := labels[r.id].label) is None else self.verdict(r, x) for r in self.rows]
-        return codes(earned, VERDICTS)
-
-    def pair(self, labels: JudgeLabels) -> Pair:
-        """The authors' labels and the judge's."""
-        author = codes([self.verdict(r, r.label) for r in self.rows], VERDICTS)
-        return Pair(author, self.codes(labels), len(VERDICTS), self.families)
-
-    def asked(self, labels: JudgeLabels) -> Mask:
-        """Which rows no rule decides."""
-        return np.array([not labels[r.id].by_rule for r in self.rows], dtype=bool)
-
-
-def families(rows: Sequence[CalibrationRow]) -> Codes:
-    """Shape (rows,): one code for a row and all its modified copies."""
-    place, origin = {r.id: k for k, r in enumerate(rows)}, {r.id: r.same_as for r in rows}
-    found = np.empty(len(rows), dtype=np.int64)
-    for k, row in enumerate(rows):
-        root, seen = row.id, {row.id}
-        while (before := origin[root]) in place and before not in seen:
-            root = str(before)
-            seen.add(root)
-        found[k] = place[root]
-    return found
+    return verdict
 
 
 def _readers_agree(row: CalibrationRow) -> bool:
@@ -310,25 +307,13 @@ def _readers_agree(row: CalibrationRow) -> bool:
     return bool(row.readings) and set(row.readings) == {row.label}
 
 
-def _scale(criterion: CriterionRow) -> tuple[str, ...]:
-    return OUTCOMES if criterion.kind == "graded" else VERDICTS
+def _by_rule(rows: Sequence[CalibrationRow], labels: JudgeLabels) -> Mask:
+    return np.array([labels[r.id].by_rule for r in rows], dtype=bool)
 
 
-def codes(labels: Iterable[str | None], scale: Sequence[str]) -> Codes:
-    """Labels as indices into the scale, whatever the way to fail; -1 for a missing label."""
-    return np.array([-1 if x is None else scale.index(x.partition("-")[0]) for x in labels], dtype=np.int64)
-
-
-def _pair(
-    rows: Sequence[CalibrationRow], labels: JudgeLabels, scale: tuple[str, ...], clusters: Codes | None = None
-) -> Pair:
-    author, judge = codes([r.label for r in rows], scale), codes([labels[r.id].label for r in rows], scale)
-    return Pair(author, judge, len(scale), clusters)
-
-
-def confusion_of(pair: Pair, labels: Sequence[str]) -> Confusion:
-    table = pair.confusion()
-    return Confusion(labels=list(labels), table=table[:, :-1].tolist(), unscored=table[:, -1].tolist())
+def confusion_of(readings: Readings) -> Confusion:
+    table = readings.confusion()
+    return Confusion(labels=list(readings.labels), table=table[:, :-1].tolist(), unscored=table[:, -1].tolist())
 
 
 def flips(change: str, rows: Sequence[CalibrationRow], labels: JudgeLabels) -> Flips:
@@ -341,21 +326,25 @@ def flips(change: str, rows: Sequence[CalibrationRow], labels: JudgeLabels) -> F
     )
 
 
-def _wording(earned: EarnedPoints, name: str, prompt: str, first: JudgeLabels, labels: JudgeLabels) -> Wording:
-    before, after = earned.pair(first), earned.pair(labels)
-    both = before.both & after.both
-    was, now = (own.take(both).cohen() for own in (before, after))
+def _wording(
+    name: str, prompt: str, three: Readings, rows: Sequence[CalibrationRow], first: JudgeLabels, labels: JudgeLabels
+) -> Wording:
+    """`three`: the labels of the author, of the calibrated wording and of this one."""
+    author, before, after = three.raters
+    both: Mask = three.codes.min(axis=1) >= 0
+    was, now = (three.take(both).between(author, judge).cohen() for judge in (before, after))
     gain = Estimate(value=None, reason=was.reason or now.reason)
     if was.value is not None and now.value is not None:
-        gain = c.estimate(c.Coefficient(now.values - was.values, now.used, now.items), -2.0, 2.0)
-    asked = both & earned.asked(first)
-    moved = np.array([first[r.id].label != labels[r.id].label for r in earned.rows], dtype=np.float64)
+        gain = c.estimate(now.less(was), -2.0, 2.0)
+    asked = both & ~_by_rule(rows, first)
+    moved = np.array([first[r.id].label != labels[r.id].label for r in rows], dtype=np.float64)
+    own = three.between(author, after)
     return Wording(
         wording=name,
         prompt_hash=prompt,
-        kappa=after.kappa(),
-        unscored=int(np.sum(~after.both)),
-        changed=c.share(moved[asked], earned.families[asked], "no reply has a label in both wordings"),
+        kappa=own.kappa(),
+        unscored=int((~own.several).sum()),
+        changed=c.share(moved[asked], three.take(asked).clusters, "no reply has a label in both wordings"),
         gain=gain,
     )
 
@@ -372,14 +361,9 @@ def rating_hash(release: Release) -> str:
 def calibrate_ratings(release: Release, identity: JudgeIdentity, repeats: Sequence[JudgeLabels]) -> RatingCalibration:
     """Every figure of one judge; the first of `repeats` is used as in a run."""
     rows, first = release.rating_calibration, repeats[0]
-    asked = [r for r in rows if not first[r.id].by_rule]
-    again = np.stack([codes([labels[r.id].label for r in asked], RATINGS) for labels in repeats], axis=1)
-    several = (again >= 0).sum(axis=1) > 1
-    own, sd = None, None
-    if several.any():
-        own, _ = c.repeat_agreement(again, len(RATINGS), families(asked), NO_REPEAT)
-        given = np.where(again[several] < 0, np.nan, again[several])
-        sd = float(np.nanstd(given, axis=1, ddof=1).mean())
+    again = readings(rows, RATINGS, repeats).take(~_by_rule(rows, first)).without("author")
+    again = again.take(again.several)
+    given = np.where(again.codes < 0, np.nan, again.codes)
     return RatingCalibration(
         judge=identity.name,
         prompt_hash=identity.prompt_hash,
@@ -388,8 +372,8 @@ def calibrate_ratings(release: Release, identity: JudgeIdentity, repeats: Sequen
         agreement=rating_agreement(release, first),
         flips=[flips(change, rows, first) for change in CHANGES],
         repeats=len(repeats),
-        self_agreement=own,
-        rating_sd=sd,
+        self_agreement=again.raw() if again.shared else None,
+        rating_sd=float(np.nanstd(given, axis=1, ddof=1).mean()) if again.shared else None,
         labels={r.id: first[r.id].label for r in rows},
     )
 
@@ -399,20 +383,18 @@ def rating_agreement(release: Release, labels: JudgeLabels) -> list[RatingAgreem
     found = []
     for category in (None, *release.protocols):
         rows = [r for r in release.rating_calibration if category in (None, r.criterion)]
-        pair = _pair(rows, labels, RATINGS, families(rows))
-        both = pair.take(pair.both)
-        steps = (both.second - both.first).astype(np.float64)
+        own = readings(rows, RATINGS, [labels])
         found.append(
             RatingAgreement(
                 category=category,
                 replies=len(rows),
-                by_rule=sum(labels[r.id].by_rule for r in rows),
-                unscored=int(np.sum(~pair.both)),
-                kappa=pair.kappa("quadratic") if rows else Estimate(value=None, reason=NO_RATED),
-                raw=pair.raw(NO_RATING),
-                within_one=c.share((np.abs(steps) <= 1).astype(np.float64), both.clusters, NO_RATING),
-                bias=c.mean(steps, both.clusters, -4.0, 4.0, NO_RATING),
-                harmful_recall=pair.recall(0, "the author rates no reply 1 that the judge rated"),
+                by_rule=int(_by_rule(rows, labels).sum()),
+                unscored=int((~own.several).sum()),
+                kappa=own.kappa("quadratic") if rows else Estimate(value=None, reason=NO_RATED),
+                raw=own.raw(NO_RATING),
+                within_one=own.within_one(NO_RATING),
+                bias=own.bias(reason=NO_RATING),
+                harmful_recall=own.recall(0, "the author rates no reply 1 that the judge rated"),
                 reason=None if rows else NO_RATED,
             )
         )

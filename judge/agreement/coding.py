@@ -142,11 +142,9 @@ def coding(paths: Sequence[Path]) -> Coding:
     labels: dict[str, dict[Item, str]] = {coder: {} for coder in codes}
     for r in rows:
         labels[r.coder][Item(reply_key(r.id, r.repeat, -1), "")] = r.code
-    ratings = LabelTable(labels, tuple({item for own in labels.values() for item in own})).ratings()
-    found = coefficients(ratings) if ratings.shared else None
-    return Coding(
-        coders=[*codes], rows=len(rows), uncoded=uncoded, codes=codes, shared=ratings.shared, coefficients=found
-    )
+    read = LabelTable(labels, tuple({item for own in labels.values() for item in own})).readings()
+    found = coefficients(read) if read.shared else None
+    return Coding(coders=[*codes], rows=len(rows), uncoded=uncoded, codes=codes, shared=read.shared, coefficients=found)
 
 
 def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, dict[str, str]]]:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from pydantic import TypeAdapter
 
 from dataset_builder.corpora.folder import Corpus, open_corpus
@@ -30,7 +29,8 @@ from judge.llm.budget import Terms
 from judge.llm.category_question import Offered, offered, question
 from judge.llm.questions import JudgeRequest
 from judge.replies.schema import RunError
-from judge.statistics import coefficients as c
+from judge.statistics.agreement import Readings
+from judge.statistics.coefficients import NO_OVERLAP
 from judge.statistics.estimate import Estimate
 from judge.wording import coefficient, percent
 
@@ -191,8 +191,8 @@ def votes_agreement(votes: Sequence[Sequence[Vote]]) -> RepeatAgreement:
     Messages count as independent.
     """
     names = sorted({vote for own in votes for vote in own if vote is not None})
-    given = np.array([[-1 if vote is None else names.index(vote) for vote in own] for own in votes], dtype=np.int64)
-    raw, kappa = c.repeat_agreement(given, len(names), None, c.NO_OVERLAP)
+    given = {str(n): own for n, own in enumerate(zip(*votes, strict=True))}
+    raw, kappa = Readings.of(given, names).repeated(NO_OVERLAP)
     return RepeatAgreement(raw=raw.value, kappa=kappa.value, **kappa.model_dump(include={"low", "high", "n", "reason"}))
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 from pydantic import ValidationError
 
 from dataset_builder.schema import CalibrationRow, Strict
@@ -25,7 +24,7 @@ from helmbench_common.formats import csv_file
 from helmbench_common.formats.refused import FormatError, shown
 from judge.replies.schema import RunError, run_error
 from judge.schema import OUTCOMES, RATINGS, VERDICTS, Verdict
-from judge.statistics.agreement import Agreement, Ratings, agreement, too_many
+from judge.statistics.agreement import Agreement, Readings, agreement, too_many
 
 AUTHORS = "calibration"  # instead of a file: the dataset's own replies, or their authors' labels
 NAMES = {name.casefold(): name for name in (*VERDICTS, *OUTCOMES)}
@@ -63,8 +62,8 @@ class LabelTable:
     def criteria(self) -> list[str]:
         return sorted({item.criterion for item in self.items} - {""})
 
-    def ratings(self, criterion: str | None = None, order: tuple[str, ...] | None = None) -> Ratings:
-        """The codes for one criterion's items, or for all, on the labels' scale."""
+    def readings(self, criterion: str | None = None, order: tuple[str, ...] | None = None) -> Readings:
+        """The labels of one criterion's items, or of all, on their scale."""
         items = [i for i in self.items if criterion in (None, i.criterion)]
         used = {own[i] for own in self.labels.values() for i in items if i in own}
         # A criterion's scale is the full scale: labels that don't occur there were still available.
@@ -72,10 +71,7 @@ class LabelTable:
         names, ordered = scale(kin if scale(kin)[1] else used, order)
         if why := too_many(len(self.labels), len(names)):
             raise RunError(f"the labels: {why}")
-        place = {name: n for n, name in enumerate(names)}
-        codes = [[place[own[i]] if i in own else -1 for own in self.labels.values()] for i in items]
-        shaped = np.array(codes, dtype=np.int64).reshape(len(items), len(self.labels))
-        return Ratings(shaped, names, self.raters, ordered)
+        return Readings.of({rater: [own.get(i) for i in items] for rater, own in self.labels.items()}, names, ordered)
 
 
 class AgreementReport(Strict):
@@ -89,8 +85,8 @@ class AgreementReport(Strict):
 def agreement_report(table: LabelTable, order: tuple[str, ...] | None = None) -> AgreementReport:
     """Agreement over all items and per criterion."""
     return AgreementReport(
-        overall=agreement(table.ratings(None, order)),
-        criteria={name: agreement(table.ratings(name, order)) for name in table.criteria},
+        overall=agreement(table.readings(None, order)),
+        criteria={name: agreement(table.readings(name, order)) for name in table.criteria},
     )
 
 

@@ -50,7 +50,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return columns(header, lines) if lines else ""
 
 
-def _joined(*blocks: str) -> str:
+def blocks(*blocks: str) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -90,7 +90,7 @@ def calibration_text(c: Calibration, release: Release) -> str:
         if c.usable
         else "This judge may NOT be used for a submission:\n" + "\n".join(f"- {r}" for r in c.reasons) + f"\n{rule}"
     )
-    return _joined(
+    return blocks(
         f"# {c.judge}{asked}",
         f"{c.overall.replies} replies, {len(c.criteria)} criteria, dataset {c.dataset}, "
         f"calibration {c.calibration_hash}",
@@ -164,7 +164,7 @@ def ratings_text(r: RatingCalibration) -> str:
     ]
     approximate = "" if r.prompt_hash else " This judge counts words and is approximate."
     head = ["ratings, by category", "replies", "by rule", "unscored", "κ quadratic", "raw", "within one"]
-    return _joined(
+    return blocks(
         table([*head, "bias (steps)", "recall of 1"], [_category(a) for a in [*r.agreement[1:], r.agreement[0]]])
         + f"\nThe other rating is the author's, not a clinician's.{approximate} Bias above 0: the judge is too kind.",
         table(["change that must move no rating", "pairs", "moved", "rate", "rows"], moved),
@@ -203,7 +203,7 @@ def validation_text(v: Validation) -> str:
     classes = [[label, k.people, k.judge, k.recall, k.precision] for label, k in v.per_class.items()]
     named: Mapping[str, Figures] = {"all": v, **v.groups}
     reasons = [f"{NONE} κ of {name}: {own.kappa.reason}" for name, own in named.items() if own.kappa.value is None]
-    return _joined(
+    return blocks(
         f"# {v.judge} against people: {v.set}, rows {v.rows} ({asked}, dataset {v.dataset})",
         f"{v.items} items, {v.decided} decided by the judge, {percent(v.unscored)} left unscored. "
         f"Its labels: {given or 'none'}.\n"
@@ -240,7 +240,7 @@ def agreement_text(report: AgreementReport) -> str:
         f"{'; '.join(places[:4])}{f' and {len(places) - 4} more' if len(places) > 4 else ''}: {reason}."
         for reason, places in where.items()
     ]
-    return _joined(
+    return blocks(
         _head(whole),
         _overall(whole),
         table(["criterion", "items", *SHORT.values()], criteria),

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -33,9 +32,8 @@ from judge.offline import judge as offline
 from judge.replies.schema import RunError
 from judge.rules.answers import conduct
 from judge.schema import JudgeName, LabelKind, LabelledRows, SetName
-from judge.statistics import coefficients as c
-from judge.statistics.agreement import Pair
-from judge.statistics.coefficients import Codes
+from judge.statistics.agreement import Readings
+from judge.statistics.coefficients import Weighting
 from judge.statistics.estimate import Estimate
 
 FOLDER = "validation"  # in a judge's folder: one file for each set and half
@@ -183,72 +181,73 @@ def _judged(
     return found, judged.identity.prompt_hash
 
 
-class _Columns:
-    """Labels of items as codes on one scale, shape (items,); -1 if missing."""
+COMMON, FIRST = "people", "judge 1"  # columns of `_readings`
 
-    def __init__(self, items: Sequence[Item], answers: Answers, scale: Scale) -> None:
-        self.items, self.scale = items, scale
-        self.people = np.array([scale.common(item) for item in items], dtype=np.int64)
-        self.judge = self.of(answers[item.id] for item in items)
-        families = [item.family or f"item {item.id}" for item in items]
-        self.clusters: Codes = np.unique(families, return_inverse=True)[1].astype(np.int64)
 
-    def of(self, labels: Iterable[str | None]) -> Codes:
-        return np.array([self.scale.code(x) for x in labels], dtype=np.int64)
+def _readings(items: Sequence[Item], passes: Sequence[Answers], scale: Scale) -> Readings:
+    """Columns: people's common label, the judge's by pass (judge 1, …), each person's (rater NAME), and those of other
+    judges (published NAME).
+    """
+    columns: dict[str, list[str | None]] = {COMMON: [scale.common(item) for item in items]}
+    for n, answers in enumerate(passes, start=1):
+        columns[f"judge {n}"] = [answers[item.id] for item in items]
+    for name in dict.fromkeys(name for item in items for name in item.labels):
+        columns[f"rater {name}"] = [item.labels.get(name) for item in items]
+    for name in dict.fromkeys(name for item in items for name in item.published):
+        columns[f"published {name}"] = [item.published.get(name) for item in items]
+    families = [item.family or f"item {item.id}" for item in items]
+    return Readings.of(columns, scale.labels, scale.numbers, families)
 
-    def by_name(self, labels: Sequence[Mapping[str, str]]) -> dict[str, Codes]:
-        """The labels of each rater or judge that `labels`, one mapping per item, names."""
-        names = dict.fromkeys(name for own in labels for name in own)
-        return {name: self.of(own.get(name) for own in labels) for name in names}
 
-    def pair(self, first: Codes, second: Codes) -> Pair:
-        return Pair(first, second, len(self.scale.labels), self.clusters)
+def _columns(own: Readings, kind: str) -> dict[str, str]:
+    """The columns of a kind that have a label, by name."""
+    used = [name for name in own.raters if (own.between(name).codes >= 0).any()]
+    return {name.removeprefix(f"{kind} "): name for name in used if name.startswith(f"{kind} ")}
 
-    def cohen(self, first: Codes, second: Codes) -> c.Coefficient:
-        """Cohen's κ of two raters: quadratic for numbers, otherwise unweighted."""
-        return self.pair(first, second).cohen("quadratic" if self.scale.numbers else "identity")
 
-    def kappa(self, first: Codes, second: Codes) -> Estimate:
-        return c.estimate(self.cohen(first, second))
+def _weights(own: Readings) -> Weighting:
+    return "quadratic" if own.ordered else "identity"
 
-    def over_pairs(self, columns: Sequence[Codes]) -> Estimate:
-        found = [self.cohen(a, b) for a, b in combinations(columns, 2)]
-        return c.estimate(c.mean_of(found, max(own.items for own in found)))
 
-    def figures(self) -> Figures:
-        people = self.by_name([item.labels for item in self.items])
-        published = self.by_name([item.published for item in self.items])
-        return Figures(
-            items=len(self.items),
-            decided=int(np.sum(self.judge >= 0)),
-            kappa=self.kappa(self.people, self.judge),
-            raters={name: self.kappa(own, self.judge) for name, own in people.items()},
-            people=self._among(list(people.values())),
-            published={name: self.kappa(self.people, own) for name, own in published.items()},
-        )
+def _figures(own: Readings) -> Figures:
+    def kappa(*columns: str) -> Estimate:
+        return own.between(*columns).kappa(_weights(own))
 
-    def _among(self, raters: Sequence[Codes]) -> Estimate:
-        """Agreement between people: for numbers, or for two people, Cohen's κ, the mean over pairs; for more people,
-        who may differ from item to item, Fleiss' κ.
-        """
-        if len(raters) < 2:
-            return Estimate(value=None, reason="the set has the labels of one person only")
-        if self.scale.numbers or len(raters) == 2:
-            return self.over_pairs(raters)
-        counts = c.label_counts(np.stack(raters, axis=1), len(self.scale.labels))
-        several = counts.sum(axis=1) > 1
-        return c.estimate(c.fleiss(counts[several], self.clusters[several]))
+    raters = _columns(own, "rater")
+    people = own.between(*raters.values())
+    # People who may differ from item to item have no pairs; numbers are weighted, which Fleiss' κ isn't.
+    if len(raters) < 2:
+        among = Estimate(value=None, reason="the set has the labels of one person only")
+    elif own.ordered or len(raters) == 2:
+        among = people.kappa(_weights(own))
+    else:
+        among = people.take(people.several).fleiss()
+    return Figures(
+        items=len(own.codes),
+        decided=int((own.between(FIRST).codes >= 0).sum()),
+        kappa=kappa(COMMON, FIRST),
+        raters={name: kappa(column, FIRST) for name, column in raters.items()},
+        people=among,
+        published={name: kappa(COMMON, column) for name, column in _columns(own, "published").items()},
+    )
 
 
 def measured(what: LabeledSet, answers: Answers, source: Source, again: Sequence[Answers] = ()) -> Validation:
     """Every figure. `answers`: the judge's original labels; `again`: those of additional, independent passes."""
     passes = [{k: what.reading(label) for k, label in own.items()} for own in (answers, *again)]
-    read, scale, items = passes[0], what.scale, what.items
-    columns = [_Columns(items, own, scale) for own in passes]
-    first = columns[0]
-    groups = sorted({name for item in items for name in item.groups})
-    raters = {name for item in items for name in item.labels}
+    scale, items = what.scale, what.items
+    whole = _readings(items, passes, scale)
+    with_people = [whole.between(COMMON, f"judge {n}") for n in range(1, 1 + len(passes))]
+    first = with_people[0]
     settled = any(item.settled is not None for item in items)
+    table = first.confusion()[:, :-1]
+    classes = zip(
+        table.sum(axis=1).tolist(),
+        table.sum(axis=0).tolist(),
+        first.recalls("people never gave this label").values(),
+        first.between(FIRST, COMMON).recalls("the judge never gave this label").values(),
+        strict=True,
+    )
     return Validation(
         set=what.name,
         rows=what.rows,
@@ -256,61 +255,48 @@ def measured(what: LabeledSet, answers: Answers, source: Source, again: Sequence
         **source._asdict(),
         statistic="Cohen's κ, quadratic" if scale.numbers else "Cohen's κ",
         reference="mean" if scale.numbers else "settled" if settled else "majority",
-        among="Cohen's κ, mean over pairs" if scale.numbers or len(raters) < 3 else "Fleiss' κ",
-        **first.figures().model_dump(),
-        **_by_label(first),
-        coarse=_coarse(items, read, scale),
-        groups={k: _Columns([item for item in items if k in item.groups], read, scale).figures() for k in groups},
+        among="Cohen's κ, mean over pairs" if scale.numbers or len(_columns(whole, "rater")) < 3 else "Fleiss' κ",
+        **_figures(whole).model_dump(),
+        per_class={
+            label: ClassFigures(people=people, judge=judge, recall=recall, precision=precision)
+            for label, (people, judge, recall, precision) in zip(scale.labels, classes, strict=True)
+        },
+        confusion=confusion_of(first),
+        coarse=_figures(_readings(*_coarse(what, passes[0]))) if scale.coarse else None,
+        groups={
+            name: _figures(whole.take(np.array([name in item.groups for item in items])))
+            for name in sorted({name for item in items for name in item.groups})
+        },
         answers=dict(Counter(label for label in answers.values() if label is not None).most_common()),
-        widest=_widest(first),
-        passes=[
-            PassFigures(decided=int(np.sum(own.judge >= 0)), kappa=own.kappa(own.people, own.judge)) for own in columns
-        ],
-        between=first.over_pairs([own.judge for own in columns]) if again else None,
+        widest=_widest(items, whole),
+        passes=[PassFigures(decided=int((p.codes[:, 1] >= 0).sum()), kappa=p.kappa(_weights(p))) for p in with_people],
+        between=whole.between(*(p.raters[1] for p in with_people)).kappa(_weights(whole)) if again else None,
         notes=list(what.notes),
     )
 
 
-def _by_label(columns: _Columns) -> dict[str, dict[str, ClassFigures] | Confusion]:
-    pair, labels = columns.pair(columns.people, columns.judge), columns.scale.labels
-    both = pair.take(pair.both)
-    classes = {
-        label: ClassFigures(
-            people=int(np.sum(both.first == k)),
-            judge=int(np.sum(both.second == k)),
-            recall=both.recall(k, "people never gave this label"),
-            precision=both.turned.recall(k, "the judge never gave this label"),
-        )
-        for k, label in enumerate(labels)
-    }
-    return {"per_class": classes, "confusion": confusion_of(pair, labels)}
-
-
-def _coarse(items: Sequence[Item], answers: Answers, scale: Scale) -> Figures | None:
-    """The figures on the coarser labels; each person's label is mapped before the common label is determined."""
-    to = scale.coarse
-    if not to:
-        return None
+def _coarse(what: LabeledSet, answers: Answers) -> tuple[list[Item], list[Answers], Scale]:
+    """The set and a judge's labels on the coarser scale; each person's label is mapped before the common label is
+    determined.
+    """
+    to = what.scale.coarse
     mapped = [
         item._replace(
             labels={name: to[x] for name, x in item.labels.items()},
             published={name: to[x] for name, x in item.published.items()},
         )
-        for item in items
+        for item in what.items
     ]
-    read = {k: None if x is None else to[x] for k, x in answers.items()}
-    return _Columns(mapped, read, Scale(tuple(dict.fromkeys(to.values())))).figures()
+    return mapped, [{k: x and to[x] for k, x in answers.items()}], Scale(tuple(dict.fromkeys(to.values())))
 
 
-def _widest(columns: _Columns) -> list[str]:
+def _widest(items: Sequence[Item], own: Readings) -> list[str]:
     """The ids of the items on which judge and people differ most; for labels without distances, items with a larger
     majority for the common label come first.
     """
-    apart: list[tuple[float, int, str]] = []
-    for n, (item, people, judge) in enumerate(zip(columns.items, columns.people, columns.judge, strict=True)):
-        if people < 0 or judge < 0 or people == judge:
-            continue
-        given = columns.of(item.labels.values())
-        agreed = float(np.mean(given == people)) if given.size else 0.0
-        apart.append((-abs(float(people - judge)) if columns.scale.numbers else -agreed, n, item.id))
-    return [identity for _, _, identity in sorted(apart)[:WIDEST]]
+    people, judge = own.between(COMMON, FIRST).codes.T
+    given = own.between(*_columns(own, "rater").values()).codes
+    alike = (given == people[:, None]).sum(axis=1) / np.maximum((given >= 0).sum(axis=1), 1)
+    distance = np.abs(people - judge) if own.ordered else alike
+    apart = np.flatnonzero((people >= 0) & (judge >= 0) & (people != judge))
+    return [items[k].id for k in apart[np.argsort(-distance[apart], kind="stable")][:WIDEST]]

@@ -17,7 +17,7 @@ from judge.rules.answers import no_reply
 from judge.rules.categories import read_category
 from judge.schema import UNREAD, Figure, Triage
 from judge.scoring.messages import LabelBasis, MessageSet, figure
-from judge.statistics.coefficients import kappa
+from judge.statistics.agreement import Readings
 from judge.statistics.estimate import Estimate
 from judge.statistics.intervals import Interval, cluster, mean, wilson
 
@@ -104,7 +104,5 @@ def _kappa(answered: Sequence[Answer], names: list[CrisisCategory]) -> Estimate:
     """
     second_given = [a.label is not None and a.label == a.message.crisis_category_2 for a in answered]
     meant = [a.label if second else a.message.crisis_category for a, second in zip(answered, second_given, strict=True)]
-    first = np.array([names.index(m) for m in meant if m], dtype=np.int64)
-    second = np.array([names.index(a.label) if a.label else len(names) for a in answered], dtype=np.int64)
-    groups = np.unique(np.array([a.message.id for a in answered], dtype=str), return_inverse=True)[1].astype(np.int64)
-    return kappa(first, second, len(names) + 1, groups)
+    given: dict[str, list[str | None]] = {"authors": [*meant], "model": [a.label or UNREAD for a in answered]}
+    return Readings.of(given, (*names, UNREAD), clusters=[a.message.id for a in answered]).kappa()

@@ -1,4 +1,5 @@
-"""How well raters agree: every coefficient of scoring.md section 7, overall, per label and per pair of raters.
+"""Readings, and how well raters agree on them: every coefficient of scoring.md section 7, overall, per label and per
+pair of raters.
 
 A pooled figure hides a label or rater with poor agreement, so these are always reported with it. Formulas and sources
 are in `judge.statistics.coefficients`.
@@ -6,16 +7,16 @@ are in `judge.statistics.coefficients`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb, isqrt
-from typing import Literal
 
 import numpy as np
 
 from dataset_builder.schema import Strict
 from judge.statistics import coefficients as c
-from judge.statistics.coefficients import Array, Codes, Mask
+from judge.statistics.coefficients import NO_OVERLAP, Array, Codes, Mask, Weighting
 from judge.statistics.estimate import Estimate
 
 UNORDERED = "the labels have no order"
@@ -25,91 +26,135 @@ LABELS, CELLS = 1_000, 2**24  # distinct labels, and numbers in the tables of al
 
 
 @dataclass(frozen=True)
-class Ratings:
-    """Labels of items by raters.
+class Readings:
+    """Labels of cases by raters: people, judges, or one judge's repeats.
 
-    codes: shape (items, raters), the label's index in `labels`, -1 if a rater gave none. labels: the whole scale,
-    lowest first if `ordered`, including unused labels. Distances are counted in steps of this scale.
+    codes: shape (cases, raters), the label's index in `labels`, -1 if a rater gave none. labels: the whole scale,
+    lowest first if `ordered`, including unused labels. Distances are counted in steps of this scale. clusters: shape
+    (cases,); cases that share a code are one observation in every interval; None: each is its own.
     """
 
     codes: Codes
     labels: tuple[str, ...]
     raters: tuple[str, ...]
     ordered: bool = False
+    clusters: Codes | None = None
+
+    @classmethod
+    def of(
+        cls,
+        given: Mapping[str, Iterable[str | None]],
+        labels: Sequence[str],
+        ordered: bool = False,
+        clusters: Sequence[str] | None = None,
+    ) -> Readings:
+        """From every rater's labels of the same cases; None: no label. `clusters`: a name per case."""
+        place: dict[str | None, int] = {None: -1} | {label: n for n, label in enumerate(labels)}
+        codes = np.array([[place[label] for label in own] for own in given.values()], dtype=np.int64)
+        kin = None if clusters is None else np.unique(np.array(clusters, dtype=str), return_inverse=True)[1]
+        return cls(codes.reshape(len(given), -1).T, tuple(labels), tuple(given), ordered, kin)
 
     @property
     def counts(self) -> Array:
-        """How many raters gave each label, shape (items, labels)."""
-        return c.label_counts(self.codes, len(self.labels))
+        """How many raters gave each label, shape (cases, labels)."""
+        counts = np.zeros((len(self.codes), len(self.labels)))
+        case, rater = np.nonzero(self.codes >= 0)
+        np.add.at(counts, (case, self.codes[case, rater]), 1)
+        return counts
+
+    @property
+    def several(self) -> Mask:
+        """Which cases two or more raters labeled."""
+        found: Mask = (self.codes >= 0).sum(axis=1) > 1
+        return found
 
     @property
     def shared(self) -> int:
-        """How many items two or more raters labeled."""
-        return int(np.sum((self.codes >= 0).sum(axis=1) > 1))
+        return int(self.several.sum())
 
     @property
-    def pairs(self) -> list[Ratings]:
-        return [
-            Ratings(self.codes[:, [i, k]], self.labels, (self.raters[i], self.raters[k]), self.ordered)
-            for i, k in combinations(range(len(self.raters)), 2)
-        ]
+    def pairs(self) -> list[Readings]:
+        return [self.between(*pair) for pair in combinations(self.raters, 2)]
 
-    def one_against_rest(self, label: int) -> Ratings:
-        """The same ratings reduced to this label or another."""
+    def between(self, *raters: str) -> Readings:
+        """Those of some raters, in this order."""
+        return replace(self, codes=self.codes[:, [self.raters.index(name) for name in raters]], raters=raters)
+
+    def take(self, kept: Codes | Mask) -> Readings:
+        """Some of the cases."""
+        return replace(self, codes=self.codes[kept], clusters=None if self.clusters is None else self.clusters[kept])
+
+    def without(self, rater: str) -> Readings:
+        return self.between(*(name for name in self.raters if name != rater))
+
+    def one_against_rest(self, label: int) -> Readings:
+        """The same readings reduced to this label or another."""
         codes = np.where(self.codes < 0, -1, (self.codes == label).astype(np.int64))
-        return Ratings(codes, ("another", self.labels[label]), self.raters)
+        return replace(self, codes=codes, labels=("another", self.labels[label]), ordered=False)
 
-    def cohen(self, weights: Array) -> c.Coefficient:
-        """Cohen's kappa; for more than two raters, the mean over their pairs."""
-        columns = combinations(self.codes.T, 2)
-        return c.mean_of([c.cohen(first, second, weights) for first, second in columns], self.shared)
+    def cohen(self, weights: Weighting = "identity", rater: str | None = None) -> c.Coefficient:
+        """Cohen's kappa; for more than two raters, the mean over their pairs, or over those with `rater`."""
+        table = c.weights_of(len(self.labels), weights)
+        pairs = [pair for pair in self.pairs if rater is None or rater in pair.raters]
+        found = [c.cohen(pair.codes[:, 0], pair.codes[:, 1], table, self.clusters) for pair in pairs]
+        several = self.several if rater is None else self.several & (self.between(rater).codes[:, 0] >= 0)
+        return c.mean_of(found, int(several.sum()))
 
+    def kappa(self, weights: Weighting = "identity", rater: str | None = None) -> Estimate:
+        return c.estimate(self.cohen(weights, rater))
 
-@dataclass(frozen=True)
-class Pair:
-    """Two raters' labels of the same items: codes, shape (items,), -1 if missing, out of `scale` labels. Items that
-    share a code in `clusters` are one observation in every interval.
-    """
+    def fleiss(self) -> Estimate:
+        return c.estimate(c.fleiss(self.counts, self.clusters))
 
-    first: Codes
-    second: Codes
-    scale: int
-    clusters: Codes | None = None
+    def alpha(self, ordinal: bool = False) -> Estimate:
+        return c.estimate(c.krippendorff(self.counts, self.clusters, ordinal))
 
-    @property
-    def turned(self) -> Pair:
-        return replace(self, first=self.second, second=self.first)
+    def raw(self, reason: str = NO_OVERLAP) -> Estimate:
+        """The share of pairs of raters with the same label."""
+        return c.raw(self.counts, self.clusters, reason)
 
-    @property
-    def both(self) -> Mask:
-        return (self.first >= 0) & (self.second >= 0)
+    def repeated(self, reason: str) -> tuple[Estimate, Estimate]:
+        """How well repeats of one rater agree, on the cases with two or more labels: raw agreement, Fleiss' kappa."""
+        own = self.take(self.several)
+        return own.raw(reason), own.fleiss()
 
-    def take(self, kept: Codes | Mask) -> Pair:
-        """Some of the items."""
-        own = None if self.clusters is None else self.clusters[kept]
-        return Pair(self.first[kept], self.second[kept], self.scale, own)
+    def within_one(self, reason: str = NO_OVERLAP) -> Estimate:
+        """The share of pairs of raters whose labels are at most one step apart."""
+        own = self.take(self.several)
+        return c.share(c.over_pairs(own.counts, (own._steps <= 1).astype(np.float64)), own.clusters, reason)
 
-    def cohen(self, weights: Literal["identity", "quadratic"] = "identity") -> c.Coefficient:
-        return c.cohen(self.first, self.second, c.weights_of(self.scale, weights), self.clusters)
+    def mae(self) -> Estimate:
+        """The mean absolute difference of two raters, in steps."""
+        own = self.take(self.several)
+        return c.mean(c.over_pairs(own.counts, own._steps), own.clusters, 0.0, len(self.labels) - 1.0)
 
-    def kappa(self, weights: Literal["identity", "quadratic"] = "identity") -> Estimate:
-        return c.estimate(self.cohen(weights))
-
-    def raw(self, reason: str) -> Estimate:
-        """The share of items with the same label."""
-        own = self.take(self.both)
-        return c.share((own.first == own.second).astype(np.float64), own.clusters, reason)
+    def bias(self, values: Array | None = None, reason: str = NO_OVERLAP) -> Estimate:
+        """The second of two raters less the first. `values`: of each label, shape (labels,); default: its step."""
+        values = np.arange(len(self.labels), dtype=np.float64) if values is None else values
+        own, reach = self.take(self.several), float(np.ptp(values))
+        return c.mean(values[own.codes[:, 1]] - values[own.codes[:, 0]], own.clusters, -reach, reach, reason)
 
     def recall(self, label: int, reason: str) -> Estimate:
-        """Of the items with this label from the first rater, the share that the second gave it too."""
-        return self.take((self.first == label) & (self.second >= 0)).raw(reason)
+        """Of the cases with this label from the first of two raters, the share that the second gave it too."""
+        return self.take((self.codes[:, 0] == label) & (self.codes[:, 1] >= 0)).raw(reason)
+
+    def recalls(self, reason: str) -> dict[str, Estimate]:
+        """By label."""
+        return {name: self.recall(k, reason) for k, name in enumerate(self.labels)}
 
     def confusion(self) -> Codes:
-        """Items by their two codes, shape (scale, scale + 1); last column: those that only the first labeled."""
-        own = self.take(self.first >= 0)
-        table = np.zeros((self.scale, self.scale + 1), dtype=np.int64)
-        np.add.at(table, (own.first, own.second), 1)
+        """Cases by the codes of two raters, shape (labels, labels + 1); last column: those that only the first
+        labeled.
+        """
+        table = np.zeros((len(self.labels), len(self.labels) + 1), dtype=np.int64)
+        np.add.at(table, tuple(self.codes[self.codes[:, 0] >= 0].T), 1)
         return table
+
+    @property
+    def _steps(self) -> Array:
+        """The distances of the labels, shape (labels, labels)."""
+        place = np.arange(len(self.labels), dtype=np.float64)
+        return np.abs(np.subtract.outer(place, place))
 
 
 def too_many(raters: int, labels: int = 0) -> str | None:
@@ -184,82 +229,69 @@ class Agreement(Strict):
     pairs: list[PairAgreement]
 
 
-def agreement(ratings: Ratings) -> Agreement:
+def agreement(readings: Readings) -> Agreement:
     """Every figure on these raters' agreement.
 
     Each is defined for every table: a single label, a constant rater, no common item or a single item give null, or a
     value without an interval, with its reason, never NaN.
     """
     return Agreement(
-        raters=list(ratings.raters),
-        labels=list(ratings.labels),
-        ordered=ratings.ordered,
-        items=len(ratings.codes),
-        shared=ratings.shared,
-        overall=coefficients(ratings),
-        classes=[_class(ratings, k) for k in range(len(ratings.labels))],
-        pairs=[_pair(p) for p in ratings.pairs],
+        raters=list(readings.raters),
+        labels=list(readings.labels),
+        ordered=readings.ordered,
+        items=len(readings.codes),
+        shared=readings.shared,
+        overall=coefficients(readings),
+        classes=[_class(readings, k) for k in range(len(readings.labels))],
+        pairs=[_pair(pair) for pair in readings.pairs],
     )
 
 
-def coefficients(ratings: Ratings) -> Coefficients:
+def coefficients(readings: Readings) -> Coefficients:
     """The coefficients over all raters at once."""
-    counts, q = ratings.counts, len(ratings.labels)
-    found = {
-        "raw": c.raw(counts),
-        "cohen": c.estimate(ratings.cohen(np.eye(q))),
-        "fleiss": c.estimate(c.fleiss(counts)),
-        "alpha_nominal": c.estimate(c.krippendorff(counts)),
-        "ac1": c.estimate(c.gwet_ac1(counts)),
-    }
-    if not ratings.ordered:
+    found = {"raw": readings.raw(), **_nominal(readings)}
+    if not readings.ordered:
         none = Estimate(value=None, reason=UNORDERED)
         return Coefficients(**{**dict.fromkeys(Coefficients.model_fields, none), **found})
-    # Steps between each pair of raters, shape (items, pairs), NaN if one gave no label; only items with a pair.
-    codes = np.where(ratings.codes < 0, np.nan, ratings.codes)
-    steps = np.stack([second - first for first, second in combinations(codes.T, 2)], axis=1)
-    steps = steps[~np.isnan(steps).all(axis=1)]
-    within = np.where(np.isnan(steps), np.nan, np.abs(steps) <= 1)
     return Coefficients(
         **found,
-        cohen_linear=c.estimate(ratings.cohen(c.weights_of(q, "linear"))),
-        cohen_quadratic=c.estimate(ratings.cohen(c.weights_of(q, "quadratic"))),
-        alpha_ordinal=c.estimate(c.krippendorff(counts, ordinal=True)),
-        within_one=c.share(np.nanmean(within, axis=1)),
-        mae=c.mean(np.nanmean(np.abs(steps), axis=1), None, 0.0, q - 1.0),
-        bias=c.mean(steps[:, 0], None, 1.0 - q, q - 1.0)
-        if len(ratings.raters) == 2
-        else Estimate(value=None, reason=TWO_RATERS),
+        cohen_linear=readings.kappa("linear"),
+        cohen_quadratic=readings.kappa("quadratic"),
+        alpha_ordinal=readings.alpha(ordinal=True),
+        within_one=readings.within_one(),
+        mae=readings.mae(),
+        bias=readings.bias() if len(readings.raters) == 2 else Estimate(value=None, reason=TWO_RATERS),
     )
 
 
-def _class(ratings: Ratings, label: int) -> ClassAgreement:
-    own = ratings.one_against_rest(label)
-    counts = own.counts
-    shared = counts.sum(axis=1) > 1
+def _nominal(readings: Readings) -> dict[str, Estimate]:
+    """The coefficients that need no order."""
+    return {
+        "cohen": readings.kappa(),
+        "fleiss": readings.fleiss(),
+        "alpha_nominal": readings.alpha(),
+        "ac1": c.estimate(c.gwet_ac1(readings.counts, readings.clusters)),
+    }
+
+
+def _class(readings: Readings, label: int) -> ClassAgreement:
+    own = readings.one_against_rest(label)
+    given = (own.codes[own.several] == 1).sum(axis=0)
     return ClassAgreement(
-        label=ratings.labels[label],
-        given={rater: int(np.sum(own.codes[shared, k] == 1)) for k, rater in enumerate(ratings.raters)},
-        specific=c.estimate(c.specific(counts, 1), least=0.0),
-        cohen=c.estimate(own.cohen(np.eye(2))),
-        fleiss=c.estimate(c.fleiss(counts)),
-        alpha_nominal=c.estimate(c.krippendorff(counts)),
-        ac1=c.estimate(c.gwet_ac1(counts)),
+        label=readings.labels[label],
+        given=dict(zip(own.raters, given.tolist(), strict=True)),
+        specific=c.estimate(c.specific(own.counts, 1, own.clusters), least=0.0),
+        **_nominal(own),
     )
 
 
-def _pair(ratings: Ratings) -> PairAgreement:
-    first, second = ratings.raters
-    pair = Pair(ratings.codes[:, 0], ratings.codes[:, 1], len(ratings.labels))
-
-    def shares(own: Pair, rater: str) -> dict[str, Estimate]:
-        return {name: own.recall(k, f"{rater} never gave this label") for k, name in enumerate(ratings.labels)}
-
+def _pair(readings: Readings) -> PairAgreement:
+    first, second = readings.raters
     return PairAgreement(
         first=first,
         second=second,
-        coefficients=coefficients(ratings),
-        confusion=pair.confusion()[:, :-1].tolist(),
-        recall=shares(pair, first),
-        precision=shares(pair.turned, second),
+        coefficients=coefficients(readings),
+        confusion=readings.confusion()[:, :-1].tolist(),
+        recall=readings.recalls(f"{first} never gave this label"),
+        precision=readings.between(second, first).recalls(f"{second} never gave this label"),
     )

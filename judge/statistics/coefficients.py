@@ -8,7 +8,7 @@ message). Without `clusters`, each item is a separate observation. Nothing is ra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,6 +21,7 @@ from judge.statistics.estimate import Estimate
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+Weighting = Literal["identity", "linear", "quadratic"]
 TINY = 1e-12  # differences below this are rounding
 NO_OVERLAP = "no item has labels of two raters"
 NO_COMMON_ITEM = "the two raters have no item in common"
@@ -50,6 +51,10 @@ class Coefficient:
     @property
     def value(self) -> float | None:
         return None if np.isnan(self.values[0]) else float(self.values[0])
+
+    def less(self, other: Coefficient) -> Coefficient:
+        """The paired difference to a coefficient of the same clusters."""
+        return Coefficient(self.values - other.values, self.used & other.used, min(self.items, other.items))
 
 
 def undefined(reason: str, items: int = 0) -> Coefficient:
@@ -128,7 +133,7 @@ def mean(values: Array, clusters: Codes | None, least: float, most: float, reaso
     return estimate(Coefficient(means, np.ones(len(means) - 1, dtype=bool), values.size), least, most)
 
 
-def weights_of(q: int, kind: Literal["identity", "linear", "quadratic"]) -> Array:
+def weights_of(q: int, kind: Weighting) -> Array:
     """How much two of q labels agree, 0..1, shape (q, q): 1 − (|i − j| / (q − 1))ᵏ. Source: Cohen 1968; Cicchetti &
     Allison 1971 (linear).
     """
@@ -161,11 +166,6 @@ def cohen(first: Codes, second: Codes, weights: Array, clusters: Codes | None = 
     return _beyond_chance(observed[:, 0], chance, _used(both, clusters), n, constant)
 
 
-def kappa(first: Codes, second: Codes, labels: int, clusters: Codes | None = None) -> Estimate:
-    """Cohen's kappa, unweighted, as a figure."""
-    return estimate(cohen(first, second, np.eye(labels), clusters))
-
-
 def mean_of(found: Sequence[Coefficient], items: int) -> Coefficient:
     """The mean over the pairs of raters with a value, on the same clusters, `items` items in all. Source: Light 1971
     (kappa of several raters).
@@ -184,25 +184,19 @@ def mean_of(found: Sequence[Coefficient], items: int) -> Coefficient:
     )
 
 
-def label_counts(codes: Codes, labels: int) -> Array:
-    """How many raters gave each label, shape (items, labels). `codes`: shape (items, raters), -1 missing."""
-    counts = np.zeros((len(codes), labels))
-    item, rater = np.nonzero(codes >= 0)
-    np.add.at(counts, (item, codes[item, rater]), 1)
-    return counts
-
-
-def agreeing_pairs(counts: Array) -> Array:
-    """Each item's share of agreeing pairs of raters, NaN where fewer than two rated it. `counts`: (items, labels)."""
+def over_pairs(counts: Array, weights: Array) -> Array:
+    """Each item's mean of `weights` (symmetric, shape (q, q)) over its pairs of raters, shape (items,); NaN where fewer
+    than two rated it. With the identity: the share of agreeing pairs. `counts`: (items, q).
+    """
     rated = counts.sum(axis=1)
     pairs = np.where(rated > 1, rated * (rated - 1), np.nan)
-    found: Array = (np.sum(counts**2, axis=1) - rated) / pairs
+    found: Array = (np.sum(counts @ weights * counts, axis=1) - counts @ np.diag(weights)) / pairs
     return found
 
 
 def raw(counts: Array, clusters: Codes | None = None, reason: str = NO_OVERLAP) -> Estimate:
     """Raw agreement: the mean share of agreeing pairs over the items that two or more raters labeled."""
-    agreed = agreeing_pairs(counts)
+    agreed = over_pairs(counts, np.eye(counts.shape[1]))
     known = ~np.isnan(agreed)
     return share(agreed[known], None if clusters is None else clusters[known], reason)
 
@@ -213,8 +207,7 @@ def fleiss(counts: Array, clusters: Codes | None = None) -> Coefficient:
     Items rated once inform the shares of the labels, not the observed agreement. Source: Fleiss 1971; Gwet 2014
     (missing ratings).
     """
-    observed, shares = _observed_and_shares(counts, clusters)
-    return _of_counts(counts, clusters, observed, (shares**2).sum(axis=1))
+    return _of_counts(counts, clusters, lambda shares: (shares**2).sum(axis=1))
 
 
 def gwet_ac1(counts: Array, clusters: Codes | None = None) -> Coefficient:
@@ -224,8 +217,7 @@ def gwet_ac1(counts: Array, clusters: Codes | None = None) -> Coefficient:
     q = counts.shape[1]
     if q < 2:
         return undefined("the scale has one label only")
-    observed, shares = _observed_and_shares(counts, clusters)
-    return _of_counts(counts, clusters, observed, (shares * (1 - shares)).sum(axis=1) / (q - 1))
+    return _of_counts(counts, clusters, lambda shares: (shares * (1 - shares)).sum(axis=1) / (q - 1))
 
 
 def krippendorff(counts: Array, clusters: Codes | None = None, ordinal: bool = False) -> Coefficient:
@@ -238,8 +230,7 @@ def krippendorff(counts: Array, clusters: Codes | None = None, ordinal: bool = F
     several = counts.sum(axis=1) > 1
     if not several.any():
         return undefined(NO_OVERLAP)
-    counts, codes = counts[several], _dense(clusters, len(counts))[several]
-    codes = np.unique(codes, return_inverse=True)[1]
+    counts, codes = counts[several], _dense(_dense(clusters, len(counts))[several], int(several.sum()))
     n, q = counts.shape
     rated = counts.sum(axis=1)
     scale = 1 / (rated - 1)[:, None]
@@ -264,11 +255,9 @@ def krippendorff(counts: Array, clusters: Codes | None = None, ordinal: bool = F
         return undefined(ONE_LABEL, n)
     with np.errstate(divide="ignore", invalid="ignore"):
         values = np.where(none, np.nan, 1 - (total - 1) * found / expected)
-    shares = margin[0] / total[0]
+    shares, agreed = margin[0] / total[0], over_pairs(counts, np.eye(q)).mean()
     # `observed` and `chance` only serve where all raters agree, or none do.
-    return Coefficient(
-        values, _used(np.ones(n, dtype=bool), codes), n, float(agreeing_pairs(counts).mean()), float(shares @ shares)
-    )
+    return Coefficient(values, _used(np.ones(n, dtype=bool), codes), n, float(agreed), float(shares @ shares))
 
 
 def specific(counts: Array, label: int, clusters: Codes | None = None) -> Coefficient:
@@ -279,21 +268,11 @@ def specific(counts: Array, label: int, clusters: Codes | None = None) -> Coeffi
     if not kept.any():
         return undefined("nobody gave this label to an item that two raters saw")
     given, rated = counts[kept, label], counts[kept].sum(axis=1)
-    codes = np.unique(_dense(clusters, len(counts))[kept], return_inverse=True)[1]
-    sums = _sums(np.column_stack([given * (given - 1) / (rated - 1), given]), codes)
+    own = _dense(clusters, len(counts))[kept]
+    sums = _sums(np.column_stack([given * (given - 1) / (rated - 1), given]), _dense(own, len(own)))
     with np.errstate(invalid="ignore"):
         values = sums[:, 0] / sums[:, 1]
     return Coefficient(values, np.ones(len(values) - 1, dtype=bool), len(given), float(values[0]))
-
-
-def repeat_agreement(codes: Codes, labels: int, clusters: Codes | None, reason: str) -> tuple[Estimate, Estimate]:
-    """How well repeats of one rater agree: raw agreement and Fleiss' kappa, on items with two or more labels. `codes`:
-    shape (items, repeats), -1 missing.
-    """
-    counts = label_counts(codes, labels)
-    several = counts.sum(axis=1) > 1
-    counts, own = counts[several], _dense(clusters, len(several))[several]
-    return raw(counts, own, reason), estimate(fleiss(counts, own))
 
 
 def _dense(clusters: Codes | None, items: int) -> Codes:
@@ -302,37 +281,34 @@ def _dense(clusters: Codes | None, items: int) -> Codes:
 
 def _sums(parts: Array, clusters: Codes | None) -> Array:
     """Sums of `parts` (items, k): over all items, then without each cluster; shape (1 + clusters, k)."""
-    total = parts.sum(axis=0)
-    if clusters is None:
-        return np.concatenate([total[None], total - parts])
-    codes = _dense(clusters, len(parts))
-    own = np.zeros((codes.max(initial=-1) + 1, parts.shape[1]))
-    np.add.at(own, codes, parts)
+    total, own = parts.sum(axis=0), parts
+    if clusters is not None:
+        codes = _dense(clusters, len(parts))
+        own = np.zeros((codes.max(initial=-1) + 1, parts.shape[1]))
+        np.add.at(own, codes, parts)
     return np.concatenate([total[None], total - own])
 
 
 def _used(items: Mask, clusters: Codes | None) -> Mask:
     """Which clusters contain one of these items."""
     codes = _dense(clusters, len(items))
-    used = np.zeros(codes.max(initial=-1) + 1, dtype=bool)
-    used[codes[items]] = True
+    used: Mask = np.bincount(codes[items], minlength=codes.max(initial=-1) + 1) > 0
     return used
 
 
-def _observed_and_shares(counts: Array, clusters: Codes | None) -> tuple[Array, Array]:
-    """The observed agreement, shape (1 + clusters,), and the labels' shares, shape (1 + clusters, q)."""
-    rated, agreed = counts.sum(axis=1), agreeing_pairs(counts)
-    use = counts / np.maximum(rated, 1)[:, None]
-    sums = _sums(np.column_stack([np.nan_to_num(agreed), rated > 1, rated > 0, use]), clusters)
-    with np.errstate(invalid="ignore"):
-        return sums[:, 0] / sums[:, 1], sums[:, 3:] / sums[:, 2:3]
-
-
-def _of_counts(counts: Array, clusters: Codes | None, observed: Array, chance: Array) -> Coefficient:
-    several = counts.sum(axis=1) > 1
+def _of_counts(counts: Array, clusters: Codes | None, chance: Callable[[Array], Array]) -> Coefficient:
+    """A coefficient of raters who may differ from item to item. `chance`: the labels' shares, shape (…, q) → agreement
+    by chance.
+    """
+    rated = counts.sum(axis=1)
+    several = rated > 1
     if not several.any():
         return undefined(NO_OVERLAP)
-    return _beyond_chance(observed, chance, _used(several, clusters), int(several.sum()))
+    agreed = np.nan_to_num(over_pairs(counts, np.eye(counts.shape[1])))
+    sums = _sums(np.column_stack([agreed, several, rated > 0, counts / np.maximum(rated, 1)[:, None]]), clusters)
+    with np.errstate(invalid="ignore"):
+        observed, by_chance = sums[:, 0] / sums[:, 1], chance(sums[:, 3:] / sums[:, 2:3])
+    return _beyond_chance(observed, by_chance, _used(several, clusters), int(several.sum()))
 
 
 def _beyond_chance(observed: Array, chance: Array, used: Mask, items: int, reason: str | None = None) -> Coefficient:

@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import mean
 from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
 
 from helmbench_common.formats import csv_file, json_file
 from helmbench_common.formats.plain_file import read_text
@@ -56,20 +55,14 @@ class Scale:
     numbers: bool = False
     coarse: Mapping[str, str] = field(default_factory=dict)
 
-    def code(self, label: str | None) -> int:
-        """A label's index; -1 for None."""
-        return -1 if label is None else self.labels.index(label)
-
-    def common(self, item: Item) -> int:
-        """The index of the people's common label: their mean, their consensus label, or their majority; -1 if there is
-        none.
-        """
-        if self.numbers:
-            return nearest(float(np.mean([self.code(x) for x in item.labels.values()]))) if item.labels else -1
-        if item.settled is not None:
-            return self.code(item.settled)
+    def common(self, item: Item) -> str | None:
+        """The people's common label: their mean, their consensus label, or their majority; None if there is none."""
+        if self.numbers and item.labels:
+            return self.labels[nearest(mean(self.labels.index(x) for x in item.labels.values()))]
+        if self.numbers or item.settled is not None:
+            return item.settled
         ranked = Counter(item.labels.values()).most_common(1)
-        return self.code(ranked[0][0]) if ranked and 2 * ranked[0][1] > len(item.labels) else -1
+        return ranked[0][0] if ranked and 2 * ranked[0][1] > len(item.labels) else None
 
 
 @dataclass(frozen=True)
