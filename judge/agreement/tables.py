@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dataset_builder.release import Release
 from helmbench_common.tables import columns
-from judge.agreement.calibration import Calibration, RatingCalibration, Wording
+from judge.agreement.calibration import Calibration, Confusion, Flips, RatingCalibration, Wording
 from judge.agreement.labels import AgreementReport
 from judge.agreement.validation import Figures, Validation
 from judge.schema import CriterionAgreement, RatingAgreement
@@ -21,22 +21,16 @@ NAMES = {
     "cohen_linear": "Cohen's κ, linear",
     "cohen_quadratic": "Cohen's κ, quadratic",
     "fleiss": "Fleiss' κ",
-    "alpha_nominal": "Krippendorff's α, nominal",
-    "alpha_ordinal": "Krippendorff's α, ordinal",
+    "alpha_nominal": "α, nominal",
+    "alpha_ordinal": "α, ordinal",
     "ac1": "Gwet's AC1",
     "within_one": "within one step",
     "mae": "mean absolute error",
     "bias": "signed bias",
+    "specific": "specific agreement",
 }
-SHORT = {
-    "raw": "raw",
-    "cohen": "Cohen's κ",
-    "alpha_nominal": "α nominal",
-    "alpha_ordinal": "α ordinal",
-    "ac1": "AC1",
-    "bias": "bias",
-}
-OF_CLASS = {"specific": "specific", "cohen": "Cohen's κ", "fleiss": "Fleiss' κ", "alpha_nominal": "α", "ac1": "AC1"}
+SHORT = ("raw", "cohen", "alpha_nominal", "alpha_ordinal", "ac1", "bias")
+OF_CLASS = ("specific", "cohen", "fleiss", "alpha_nominal", "ac1")
 REFERENCES = {
     "mean": "the mean of the people's ratings, rounded half up",
     "settled": "the label that the raters settled on together",
@@ -50,70 +44,48 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return columns(header, lines) if lines else ""
 
 
-def blocks(*blocks: str) -> str:
-    return "\n\n".join(block for block in blocks if block)
+def blocks(*given: str) -> str:
+    return "\n\n".join(filter(None, given))
 
 
-def _confusion(
-    title: str,
-    last: str,
-    labels: Sequence[str],
-    table_: Sequence[Sequence[int]],
-    ends: Sequence[object],
-    *more: Sequence[object],
-) -> str:
-    """A confusion table. `last`, `ends`: the header and cells of a last column; `more`: extra rows."""
-    rows: list[list[object]] = [[label, *row, end] for label, row, end in zip(labels, table_, ends, strict=True)]
-    return table([title, *labels, last], [*rows, *more])
+def _confusion(title: str, k: Confusion) -> str:
+    rows = [[label, *row, end] for label, row, end in zip(k.labels, k.table, k.unscored, strict=True)]
+    return table([title, *k.labels, "unscored"], rows)
 
 
 def calibration_text(c: Calibration, release: Release) -> str:
     """Output of `helmbench calibrate` for one judge and the calibration set."""
     asked = f", prompt {c.wording} {c.prompt_hash}, {c.repeats} repeats" if c.prompt_hash else ", word counts"
-    caveat = calibration_caveat(c.overall.replies, c.agreed, c.readers, c.by_language_models, c.judge)
-    moved = [
-        [CHANGE.get(f.change, f.change)]
-        + (
-            [f.pairs, f.flips, f.rate, f.unscored, ", ".join(f.rows) or NONE]
-            if f.pairs
-            else ["0", NONE, NONE, NONE, "no such pair in the calibration set"]
-        )
-        for f in c.flips
-    ]
     least = release.scoring["judge_criterion_kappa"]
     rule = (
         f"Required: κ of {release.scoring['judge_kappa']} or more over all replies, and no criterion whose upper limit "
         f"is below {least} (marked *)."
     )
-    verdict = (
-        f"This judge MAY be used for a submission. {rule}"
-        if c.usable
-        else "This judge may NOT be used for a submission:\n" + "\n".join(f"- {r}" for r in c.reasons) + f"\n{rule}"
-    )
+    head = ("criterion", "replies", "by rule", "unscored", "κ, all replies", "κ, agreed replies", "agreed", "raw")
     return blocks(
         f"# {c.judge}{asked}",
         f"{c.overall.replies} replies, {len(c.criteria)} criteria, dataset {c.dataset}, "
         f"calibration {c.calibration_hash}",
-        caveat,
-        table(
-            [
-                *("criterion", "replies", "by rule", "unscored", "κ, all replies", "κ, agreed replies", "agreed"),
-                *("raw", "bias (points)", "recall of FAIL"),
-            ],
-            [_criterion(a) for a in [*c.criteria, c.overall]],
-        )
+        calibration_caveat(c.overall.replies, c.agreed, c.readers, c.by_language_models, c.judge),
+        table([*head, "bias (points)", "recall of FAIL"], [_criterion(a) for a in [*c.criteria, c.overall]])
         + "\nκ is Cohen's, the judge against the author's label, FAIL whatever its way; over all criteria, on what the "
         "labels earn.\nVariants of one reply count as one in every interval.\nBias: mean points (0 to 1) of the judge "
         "less the author's; above 0 the judge is too kind. By rule: decided before the judge, as in a run.",
-        *(
-            _confusion(f"{name} (rows: author)", "unscored", k.labels, k.table, k.unscored)
-            for name, k in c.confusion.items()
-        ),
-        table(["change that must move no label", "pairs", "flips", "rate", "unscored", "rows that flipped"], moved),
+        *(_confusion(f"{name} (rows: author)", k) for name, k in c.confusion.items()),
+        _flips("label", c.flips),
         _repeats(c),
         _wordings(c),
-        verdict,
+        f"This judge MAY be used for a submission. {rule}"
+        if c.usable
+        else "\n- ".join(["This judge may NOT be used for a submission:", *c.reasons]) + f"\n{rule}",
     )
+
+
+def _flips(what: str, found: Sequence[Flips]) -> str:
+    rows = [
+        [CHANGE.get(f.change, f.change), f.pairs, f.flips, f.rate, f.unscored, ", ".join(f.rows) or NONE] for f in found
+    ]
+    return table([f"change that must move no {what}", "pairs", "flips", "rate", "unscored", "rows that flipped"], rows)
 
 
 def _criterion(a: CriterionAgreement) -> list[object]:
@@ -157,17 +129,12 @@ def _effect(w: Wording) -> str:
 
 def ratings_text(r: RatingCalibration) -> str:
     """Output of `helmbench calibrate` for one judge and the rating calibration set."""
-    moved = [
-        [CHANGE.get(f.change, f.change), f.pairs, f.flips, f.rate, ", ".join(f.rows) or NONE]
-        for f in r.flips
-        if f.pairs
-    ]
     approximate = "" if r.prompt_hash else " This judge counts words and is approximate."
     head = ["ratings, by category", "replies", "by rule", "unscored", "κ quadratic", "raw", "within one"]
     return blocks(
         table([*head, "bias (steps)", "recall of 1"], [_category(a) for a in [*r.agreement[1:], r.agreement[0]]])
         + f"\nThe other rating is the author's, not a clinician's.{approximate} Bias above 0: the judge is too kind.",
-        table(["change that must move no rating", "pairs", "moved", "rate", "rows"], moved),
+        _flips("rating", [f for f in r.flips if f.pairs]),
         f"Self-agreement over {r.repeats} repeats: raw {coefficient(r.self_agreement)}, mean SD "
         f"{hundredths(r.rating_sd)}."
         if r.self_agreement
@@ -202,7 +169,6 @@ def validation_text(v: Validation) -> str:
     ]
     classes = [[label, k.people, k.judge, k.recall, k.precision] for label, k in v.per_class.items()]
     named: Mapping[str, Figures] = {"all": v, **v.groups}
-    reasons = [f"{NONE} κ of {name}: {own.kappa.reason}" for name, own in named.items() if own.kappa.value is None]
     return blocks(
         f"# {v.judge} against people: {v.set}, rows {v.rows} ({asked}, dataset {v.dataset})",
         f"{v.items} items, {v.decided} decided by the judge, {percent(v.unscored)} left unscored. "
@@ -211,43 +177,42 @@ def validation_text(v: Validation) -> str:
         table(["agreement", "items", "κ"], [[name, k.n, k] for name, k in rows.items()]),
         table(["of these", "items", "decided", "left unscored", "κ", "people", *judges], groups),
         table(["class", "people", "judge", "recall", "precision"], classes),
-        _confusion("rows: people", "not decided", v.confusion.labels, v.confusion.table, v.confusion.unscored),
+        _confusion("rows: people", v.confusion),
         f"Widest disagreements, by id: {', '.join(v.widest) or 'none'}",
         "\n".join(f"- {note}" for note in v.notes),
-        "\n".join(reasons),
+        _reasons({f"κ of {name}": own.kappa for name, own in named.items()}),
     )
-
-
-# --- raters
 
 
 def agreement_text(report: AgreementReport) -> str:
     """Output of `helmbench agreement`, with the reason for every missing figure."""
     whole = report.overall
+    title, of = f"{len(whole.raters)} raters: {', '.join(whole.raters)}", ""
+    if len(whole.pairs) == 1:
+        first, second = whole.raters
+        of = f" ({second} less {first})"
+        if both := sum(map(sum, whole.pairs[0].confusion)):
+            same = sum(row[n] for n, row in enumerate(whole.pairs[0].confusion))
+            title = f"{first} and {second} gave {same} of {both} replies the same label.\n{title}"
+    named = {name + (of if key == "bias" else ""): getattr(whole.overall, key, None) for key, name in NAMES.items()}
+    figures: dict[str, Estimate] = {name: figure for name, figure in named.items() if figure}
+    rows = [[name, figure, figure.n, figure.interval or ""] for name, figure in figures.items()]
+    for name, a in report.criteria.items():
+        figures |= {f"{name}: {NAMES[key]}": getattr(a.overall, key) for key in SHORT}
     criteria = [[name, a.shared, *_cells(a.overall, SHORT)] for name, a in report.criteria.items()]
     classes = [[k.label, "/".join(map(str, k.given.values())), *_cells(k, OF_CLASS)] for k in whole.classes]
     pairs = [
         [f"{p.first}, {p.second}", sum(map(sum, p.confusion)), *_cells(p.coefficients, SHORT)] for p in whole.pairs
     ]
-    # Each reason once, with the figures that it applies to.
-    where: dict[str, list[str]] = {}
-    for name, a in {"": whole, **report.criteria}.items():
-        for key, title in NAMES.items():
-            reason = getattr(a.overall, key).reason
-            if reason and (not name or key in SHORT):
-                where.setdefault(reason, []).append(f"{name}: {title}" if name else title)
-    reasons = [
-        f"{'; '.join(places[:4])}{f' and {len(places) - 4} more' if len(places) > 4 else ''}: {reason}."
-        for reason, places in where.items()
-    ]
     return blocks(
-        _head(whole),
-        _overall(whole),
-        table(["criterion", "items", *SHORT.values()], criteria),
-        table(["class", "given", *OF_CLASS.values()], classes),
-        table(["pair", "items", *SHORT.values()], pairs) if len(pairs) > 1 else "",
-        *(_pair(p, whole.labels) for p in whole.pairs),
-        "\n".join(reasons),
+        f"{title}\n{whole.items} items, {whole.shared} with labels of two raters or more\n"
+        f"labels: {(' < ' if whole.ordered else ', ').join(whole.labels) or 'none'}",
+        table(["all items", "value", "items", "interval"], rows),
+        table(["criterion", "items", *(NAMES[key] for key in SHORT)], criteria),
+        table(["class", "given", *(NAMES[key] for key in OF_CLASS)], classes),
+        table(["pair", "items", *(NAMES[key] for key in SHORT)], pairs) if len(pairs) > 1 else "",
+        *(_pair(p, whole) for p in whole.pairs),
+        _reasons(figures),
     )
 
 
@@ -255,29 +220,20 @@ def _cells(figures: object, keys: Iterable[str]) -> list[Estimate]:
     return [getattr(figures, key) for key in keys]
 
 
-def _head(a: Agreement) -> str:
-    labels = (" < " if a.ordered else ", ").join(a.labels)
-    plain = ""
-    if len(a.pairs) == 1 and (both := sum(map(sum, a.pairs[0].confusion))):
-        same = sum(row[n] for n, row in enumerate(a.pairs[0].confusion))
-        plain = f"{a.raters[0]} and {a.raters[1]} gave {same} of {both} replies the same label.\n"
-    return (
-        f"{plain}{len(a.raters)} raters: {', '.join(a.raters)}\n{a.items} items, {a.shared} with labels of two "
-        f"raters or more\nlabels: {labels or 'none'}"
+def _pair(p: PairAgreement, whole: Agreement) -> str:
+    rows = [[label, *row, p.recall[label]] for label, row in zip(whole.labels, p.confusion, strict=True)]
+    last = ["share the same", *(hundredths(p.precision[label].value) for label in whole.labels), ""]
+    title = f"rows: {p.first}, columns: {p.second}"
+    return f"{title}\n{table(['', *whole.labels, 'share the same'], [*rows, last])}" if rows else title
+
+
+def _reasons(figures: Mapping[str, Estimate]) -> str:
+    """Why figures have no value or no interval: each reason once, with the figures that it applies to."""
+    where: dict[str, list[str]] = {}
+    for name, figure in figures.items():
+        if figure.reason:
+            where.setdefault(figure.reason, []).append(name)
+    return "\n".join(
+        f"{'; '.join(names[:4])}{f' and {len(names) - 4} more' if len(names) > 4 else ''}: {reason}."
+        for reason, names in where.items()
     )
-
-
-def _overall(a: Agreement) -> str:
-    rows = []
-    for key, name in NAMES.items():
-        figure: Estimate = getattr(a.overall, key)
-        of = f" ({a.raters[1]} less {a.raters[0]})" if key == "bias" and len(a.raters) == 2 else ""
-        limits = "" if figure.low is None else f"[{hundredths(figure.low)}, {hundredths(figure.high)}]"
-        rows.append([name + of, hundredths(figure.value), limits, figure.n, figure.interval or ""])
-    return table(["all items", "value", "95 % interval", "items", "interval"], rows)
-
-
-def _pair(p: PairAgreement, labels: list[str]) -> str:
-    precision = ["share the same", *(hundredths(p.precision[label].value) for label in labels), ""]
-    title = f"rows: {p.first}, columns: {p.second}\n"
-    return title + _confusion("", "share the same", labels, p.confusion, [p.recall[x] for x in labels], precision)
