@@ -23,8 +23,8 @@ from helmbench_common import jsonl
 from helmbench_common.formats import csv_file
 from helmbench_common.formats.inert import clip
 from helmbench_common.formats.refused import FormatError, shown
-from helmbench_common.tables import columns
 from judge.agreement.labels import Item, LabelTable, reply_key, write_once
+from judge.agreement.tables import NAMES, blocks, table
 from judge.replies.opening import Opened
 from judge.replies.run import Run
 from judge.replies.schema import RunError, run_error
@@ -37,6 +37,7 @@ from judge.wording import coefficient, no_formula, plain, with_formulas
 WARNING = "# CONFIDENTIAL: this sheet holds a model's full replies, harmful ones included. Don't publish or e-mail it."
 COLUMNS = ("id", "repeat", "category", "message", "reply", "rating", "evidence", "code", "note", "coder")
 OPTIONAL = ("message", "reply", "evidence", "note")
+SHOWN = ("raw", "cohen", "alpha_nominal")  # coefficients
 CELL = 30_000  # characters; Excel silently cuts a cell at 32,767
 
 
@@ -113,8 +114,9 @@ def sheet(rows: Sequence[tuple[str, ...]]) -> str:
 def coding(paths: Sequence[Path]) -> Coding:
     """The codes in the sheets, and how well coders agree."""
     problems: list[str] = []
-    rows: list[CodedReply] = []
-    seen: dict[tuple[str, str, int], str] = {}
+    labels: dict[str, dict[Item, str]] = {}
+    counts: Counter[tuple[str, str, str]] = Counter()  # of coder, code and category
+    seen: dict[tuple[str, Item], str] = {}
     uncoded = 0
     for path in paths:
         for where, cells in _rows(path, problems):
@@ -124,27 +126,26 @@ def coding(paths: Sequence[Path]) -> Coding:
                 field, why = jsonl.first_problem(error)
                 problems.append(f"{where}: {f'{field} is {cells[field][:40]!r}: ' if field in cells else ''}{why}")
                 continue
+            item = Item(reply_key(row.id, row.repeat, -1), "")
             if not row.code:
                 uncoded += 1
-            elif before := seen.get((row.coder, row.id, row.repeat)):
+            elif before := seen.get((row.coder, item)):
                 problems.append(f"{where}: {row.coder} already coded {row.id} repeat {row.repeat}, at {before}")
             else:
-                seen[row.coder, row.id, row.repeat] = where
-                rows.append(row)
+                seen[row.coder, item] = where
+                labels.setdefault(row.coder, {})[item] = row.code
+                counts[row.coder, row.code, row.category] += 1
     if problems:
         raise run_error(problems)
-    if not rows:
+    if not labels:
         files = ", ".join(map(str, paths))
         raise RunError(f"{files}: no row has a code; fill in the columns `code` and `coder`")
     codes: dict[str, dict[str, dict[str, int]]] = {}
-    for (coder, code, category), n in sorted(Counter((r.coder, r.code, r.category) for r in rows).items()):
+    for (coder, code, category), n in sorted(counts.items()):
         codes.setdefault(coder, {}).setdefault(code, {})[category] = n
-    labels: dict[str, dict[Item, str]] = {coder: {} for coder in codes}
-    for r in rows:
-        labels[r.coder][Item(reply_key(r.id, r.repeat, -1), "")] = r.code
-    read = LabelTable(labels, tuple({item for own in labels.values() for item in own})).readings()
-    found = coefficients(read) if read.shared else None
-    return Coding(coders=[*codes], rows=len(rows), uncoded=uncoded, codes=codes, shared=read.shared, coefficients=found)
+    own = LabelTable({coder: labels[coder] for coder in codes}, tuple({item for _, item in seen})).readings()
+    found = coefficients(own) if own.shared else None
+    return Coding(coders=[*codes], rows=len(seen), uncoded=uncoded, codes=codes, shared=own.shared, coefficients=found)
 
 
 def _rows(path: Path, problems: list[str]) -> Iterator[tuple[str, dict[str, str]]]:
@@ -166,20 +167,16 @@ def text(c: Coding) -> str:
     """Counts by coder, code and category, and agreement where it can be measured."""
     given = [(f"{coder}: {code}", by) for coder, codes in c.codes.items() for code, by in codes.items()]
     categories = sorted({category for _, by in given for category in by})
-    rows = [[name, str(sum(by.values())), *(str(by.get(k, 0)) for k in categories)] for name, by in given]
+    rows = [[name, sum(by.values()), *(by.get(k, 0) for k in categories)] for name, by in given]
     if c.coefficients:
-        named = {
-            "raw agreement": c.coefficients.raw,
-            "Cohen's κ": c.coefficients.cohen,
-            "Krippendorff's α": c.coefficients.alpha_nominal,
-        }
-        said = ", ".join(f"{name} {coefficient(found)}" for name, found in named.items())
-        agreement = f"agreement on {c.shared} replies that two or more coded: {said}"
+        figures = (f"{NAMES[key]} {coefficient(getattr(c.coefficients, key))}" for key in SHOWN)
+        agreement = f"agreement on {c.shared} replies that two or more coded: {', '.join(figures)}"
     elif len(c.coders) > 1:
         agreement = "agreement: no reply was coded by two people"
     else:
         agreement = "agreement: one coder; have a second person code a copy of the sheet"
-    return (
-        columns(["coder: code", "replies", *map(plain, categories)], rows)
-        + f"\n\n{c.rows} rows coded by {len(c.coders)}, {c.uncoded} without a code\n\n{agreement}"
+    return blocks(
+        table(["coder: code", "replies", *map(plain, categories)], rows),
+        f"{c.rows} rows coded by {len(c.coders)}, {c.uncoded} without a code",
+        agreement,
     )

@@ -95,14 +95,57 @@ def write_requests(what: Labeling, path: Path) -> str:
 
 
 def label(what: Labeling, endpoint: Endpoint | None, terms: Terms) -> str:
-    """Labels the messages by majority vote, first asking for missing answers if there is an endpoint; returns the
-    summary.
+    """Labels the messages by majority vote, first asking for missing answers if there is an endpoint; writes each
+    model's labels, the final labels and their manifest; returns the summary.
     """
-    manifest = what.corpus.manifest
+    corpus, models, manifest = what.corpus, what.models, what.corpus.manifest
     if endpoint is not None:
         announce(manifest.samples.get(what.part, manifest.rows), f"corpus {manifest.corpus}", endpoint.base_url)
-    asker = Asker(what.corpus.path, endpoint, terms)
-    return _write(what, [_votes(what, model, asker) for model in what.models])
+    asker, votes = Asker(corpus.path, endpoint, terms), dict[str, dict[str, list[Vote]]]()
+    for model in models:
+        for message, given in _votes(what, model, asker).items():
+            votes.setdefault(message, {})[model] = given
+    labels = [settle(message, own) for message, own in votes.items()]
+    if len(models) > 1:
+        for model in models:
+            own = [settle(message, {model: by[model]}) for message, by in votes.items()]
+            write_whole(batch.folder(corpus.path, model) / LABELS, jsonl.lines(own))
+    for taken in (path := corpus.path / LABELS, corpus.path / MANIFEST):
+        batch.own_place(corpus.path, taken)  # a corpus may hold links to its user's files
+    write_whole(path, jsonl.lines(labels))
+    counts = Counter(message.label for message in labels if message.label)
+    found = LabelsManifest(
+        name="helmbench-labels",
+        corpus=manifest.corpus,
+        corpus_hash=manifest.corpus_hash,
+        part=what.part,
+        messages=len(labels),
+        models=list(models),
+        repeats=what.repeats,
+        offered=list(what.categories.names),
+        taxonomy_hash=what.categories.taxonomy_hash,
+        prompt_hash=what.categories.prompt_hash,
+        counts={name: counts[name] for name in what.categories.names},
+        unlabelled=len(labels) - counts.total(),
+        self_agreement={model: votes_agreement([by[model] for by in votes.values()]) for model in models},
+        between=votes_agreement([[*map(majority, by.values())] for by in votes.values()]) if len(models) > 1 else None,
+        labels_sha256=file_digest(path),
+    )
+    write_whole(corpus.path / MANIFEST, found.model_dump_json(indent=2) + "\n")  # last: its files are complete
+    missing = [message.id for message in labels if message.label is None]
+    listed = f": {', '.join(missing[:SHOWN])}{' …' if len(missing) > SHOWN else ''}" if missing else ""
+    agreed = [(f"self-agreement of {name}", own) for name, own in found.self_agreement.items() if what.repeats > 1]
+    agreed += [("agreement of the models", found.between)] if found.between else []
+    return "\n".join(
+        [
+            f"{path}: {len(labels)} messages, {len(models)} × {what.repeats} votes each",
+            *(f"  {name}: {count}" for name, count in found.counts.items()),
+            f"  no majority, unlabeled: {len(missing)}{listed}",
+            *(f"{name}: {_shown(own)}" for name, own in agreed),
+            "Labels are a model's reading of the words, not a diagnosis. Compare them with people's: `helmbench "
+            "agreement` reads this file.",
+        ]
+    )
 
 
 def _votes(what: Labeling, model: str, asker: Asker) -> dict[str, list[Vote]]:
@@ -119,56 +162,6 @@ def _votes(what: Labeling, model: str, asker: Asker) -> dict[str, list[Vote]]:
             "as replies-1.jsonl"
         )
     return votes
-
-
-def _write(what: Labeling, votes: list[dict[str, list[Vote]]]) -> str:
-    """Writes each model's labels, then the final labels and their manifest; returns the summary."""
-    corpus, models = what.corpus, what.models
-    path = corpus.path / LABELS
-    labels = [settle(i, {model: own[i] for model, own in zip(models, votes, strict=True)}) for i in votes[0]]
-    if len(models) > 1:
-        for model in models:
-            own = [settle(message.id, {model: message.votes[model]}) for message in labels]
-            write_whole(batch.folder(corpus.path, model) / LABELS, jsonl.lines(own))
-    for taken in (path, corpus.path / MANIFEST):
-        batch.own_place(corpus.path, taken)  # a corpus may hold links to its user's files
-    write_whole(path, jsonl.lines(labels))
-    counts = Counter(message.label for message in labels if message.label)
-    names = what.categories.names
-    manifest = LabelsManifest(
-        name="helmbench-labels",
-        corpus=corpus.manifest.corpus,
-        corpus_hash=corpus.manifest.corpus_hash,
-        part=what.part,
-        messages=len(labels),
-        models=list(models),
-        repeats=what.repeats,
-        offered=list(names),
-        taxonomy_hash=what.categories.taxonomy_hash,
-        prompt_hash=what.categories.prompt_hash,
-        counts={name: counts[name] for name in names},
-        unlabelled=len(labels) - counts.total(),
-        self_agreement={model: votes_agreement([own.votes[model] for own in labels]) for model in models},
-        between=votes_agreement([[majority(own) for own in message.votes.values()] for message in labels])
-        if len(models) > 1
-        else None,
-        labels_sha256=file_digest(path),
-    )
-    write_whole(corpus.path / MANIFEST, manifest.model_dump_json(indent=2) + "\n")  # last: its files are complete
-    missing = [message.id for message in labels if message.label is None]
-    listed = f": {', '.join(missing[:SHOWN])}{' …' if len(missing) > SHOWN else ''}" if missing else ""
-    lines = [f"{path}: {len(labels)} messages, {len(models)} × {what.repeats} votes each"]
-    lines += [f"  {name}: {count}" for name, count in manifest.counts.items()]
-    lines += [f"  no majority, unlabeled: {len(missing)}{listed}"]
-    if what.repeats > 1:
-        lines += [f"self-agreement of {model}: {_shown(own)}" for model, own in manifest.self_agreement.items()]
-    if manifest.between:
-        lines.append(f"agreement of the models: {_shown(manifest.between)}")
-    lines.append(
-        "Labels are a model's reading of the words, not a diagnosis. Compare them with people's: `helmbench agreement` "
-        "reads this file."
-    )
-    return "\n".join(lines)
 
 
 def majority(votes: Sequence[Vote]) -> Vote:

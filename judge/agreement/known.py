@@ -93,19 +93,19 @@ def _beside(judge: JudgeIdentity, home: Path) -> Calibration | None:
 def of_judge(identity: JudgeIdentity, calibration: Calibration | None, release: Release) -> JudgeAgreement:
     """A judge's measured agreement with this release's calibration set."""
     if calibration is None:
-        return _unmeasured(identity, RUN_CALIBRATE, release)
+        return _entry(identity, RUN_CALIBRATE, release)
     if calibration.prompt_hash != identity.prompt_hash:
         note = f"not measured with this prompt, only with {calibration.prompt_hash}: run `helmbench calibrate`"
-        return _unmeasured(identity, note, release)
+        return _entry(identity, note, release)
     before = {a.criterion: a for a in calibration.criteria}
     criteria = []
-    for name, criterion in sorted(release.criteria.items()):
-        key, own = criterion_hash(criterion, release.calibration), before.get(name)
+    for name, key in _keys(release):
+        own = before.get(name)
         changed = CHANGED if own else f"{RUN_CALIBRATE} again"
         criteria.append(own if own and own.hash == key else unmeasured(name, key, changed))
     c, overall = calibration, calibration.overall
     note = calibration_caveat(overall.replies, c.agreed, c.readers, c.by_language_models, c.judge)
-    return _measured(identity, note, c.readers, overall, criteria, release)
+    return _entry(identity, note, release, c.readers, (overall, criteria))
 
 
 def _of_panel(
@@ -114,48 +114,46 @@ def _of_panel(
     """A panel's agreement, from its members' labels of the same replies."""
     if len(members) < len(own) or not all(a.measured for a in own):
         missing = ", ".join(a.judge for a in own if not a.measured)
-        return _unmeasured(identity, f"{RUN_CALIBRATE} for {missing}", release)
-    rows = release.calibration
-    if any(set(m.labels) != {r.id for r in rows} for m in members):
+        return _entry(identity, f"{RUN_CALIBRATE} for {missing}", release)
+    if any(m.labels.keys() != {r.id for r in release.calibration} for m in members):
         note = "not measured: its members were measured on other replies; run `helmbench calibrate` for each"
-        return _unmeasured(identity, note, release)
+        return _entry(identity, note, release)
     labels: dict[str, JudgeLabel] = {}
-    for row in rows:
+    for row in release.calibration:
         criterion = release.criteria[row.criterion]
         ways = [way.split()[0] for way in criterion.fails]
         label = panel.majority([m.labels[row.id] for m in members], panel.worst_first(criterion, row.polarity), ways)
         labels[row.id] = JudgeLabel(label, None if label else "unscored")
-    return _measured(identity, own[0].note, own[0].readers, *agreement_over(release, labels), release)
+    return _entry(identity, own[0].note, release, own[0].readers, agreement_over(release, labels))
 
 
-def _measured(
+def _keys(release: Release) -> list[tuple[str, str]]:
+    """Every criterion with its hash."""
+    return [(name, criterion_hash(own, release.calibration)) for name, own in sorted(release.criteria.items())]
+
+
+def _entry(
     identity: JudgeIdentity,
     note: str,
-    readers: int,
-    overall: CriterionAgreement,
-    criteria: list[CriterionAgreement],
     release: Release,
+    readers: int = 0,
+    measured: tuple[CriterionAgreement, list[CriterionAgreement]] | None = None,
 ) -> JudgeAgreement:
-    reasons = why_unusable(identity, overall, criteria, release)
+    """`measured`: the agreement over all replies and by criterion; None: not measured, for the reason in `note`."""
+    overall, criteria = measured or (None, [unmeasured(name, key, note) for name, key in _keys(release)])
+    reasons = why_unusable(identity, overall, criteria, release) if overall else [note]
     return JudgeAgreement(
         judge=identity.name,
         prompt_hash=identity.prompt_hash,
-        measured=True,
+        measured=overall is not None,
         note=note,
-        calibration_hash=overall.hash,
+        calibration_hash=overall.hash if overall else None,
         readers=readers,
         overall=overall,
         criteria=criteria,
         usable=not reasons,
         reasons=reasons,
     )
-
-
-def _unmeasured(identity: JudgeIdentity, note: str, release: Release) -> JudgeAgreement:
-    known = sorted(release.criteria.items())
-    criteria = [unmeasured(name, criterion_hash(own, release.calibration), note) for name, own in known]
-    own = {"judge": identity.name, "prompt_hash": identity.prompt_hash, "measured": False}
-    return JudgeAgreement(**own, note=note, criteria=criteria, reasons=[note])
 
 
 def of_ratings(identity: JudgeIdentity, folders: Iterable[Path], release: Release) -> list[RatingAgreement]:
