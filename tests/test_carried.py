@@ -24,7 +24,7 @@ from test_board import built, read
 from dataset_builder.release import Release
 from helmbench_common.http import retry
 from judge.agreement.known import SHIPPED, entry, with_people
-from judge.agreement.published.mapping import read as read_own
+from judge.agreement.published.labeled_set import read_own
 from judge.agreement.published.sets import read_set
 from judge.agreement.validation import Source, Validation, asked_by, measured, place
 from judge.llm.category_question import offered

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -131,7 +130,7 @@ def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeat
         raise RunError(f"{what.name}: item {odd[0].id} is judged by '{odd[0].by}'; expected one of {expected}")
     if is_offline(name):
         if what.kind == "category":
-            what = replace(what, notes=(*what.notes, "the offline judge reads no categories"))
+            what = what._replace(notes=(*what.notes, "the offline judge reads no categories"))
     elif what.kind == "refusal":
         raise RunError(f"{what.name}: a rule that all judges share reads its labels; expected --judge offline")
     elif asker.endpoint is not None:

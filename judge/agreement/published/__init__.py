@@ -1,1 +1,1 @@
-"""Labels that people published. `sets` reads six published sets and `mapping` one of yours, all as `labeled_set`."""
+"""Labels that people published. `sets` reads six published sets, `labeled_set` one of yours."""

@@ -1,23 +1,27 @@
-"""A set of human labels, and the rows of its files. Every error names the file and the row but never quotes a
-message.
+"""A set of human labels, the rows of its files, and your own set, described by a mapping file (YAML). Every error names
+the file and the row but never quotes a message.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple, TypeVar
 
-from helmbench_common.formats import csv_file, json_file
+from pydantic import Field, ValidationError, model_validator
+
+from dataset_builder.release import Release
+from dataset_builder.schema import CrisisCategory, Strict
+from helmbench_common.formats import csv_file, json_file, yaml_file
 from helmbench_common.formats.plain_file import read_text
 from helmbench_common.formats.refused import FormatError, shown
 from helmbench_common.jsonl import plain
+from judge.agreement.labels import records
 from judge.replies.schema import SHOWN, RunError, run_error
-from judge.schema import RATINGS, LabelKind, LabelledRows
+from judge.schema import RATINGS, VERDICTS, LabelKind, LabelledRows, SetName
 
 REFUSAL, ANSWER = "refusal", "answer"
 MOST = 2**28  # bytes of a file: the largest set has a twentieth of that
@@ -45,15 +49,14 @@ class Item(NamedTuple):
     published: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True)
-class Scale:
+class Scale(NamedTuple):
     """The labels available to people. `numbers`: the labels are consecutive numbers, lowest first, and the people's
     common label is their mean, rounded. `coarse`: maps the labels to fewer, for a second figure.
     """
 
     labels: tuple[str, ...]
     numbers: bool = False
-    coarse: Mapping[str, str] = field(default_factory=dict)
+    coarse: Mapping[str, str] = {}
 
     def common(self, item: Item) -> str | None:
         """The people's common label: their mean, their consensus label, or their majority; None if there is none."""
@@ -65,8 +68,7 @@ class Scale:
         return ranked[0][0] if ranked and 2 * ranked[0][1] > len(item.labels) else None
 
 
-@dataclass(frozen=True)
-class LabeledSet:
+class LabeledSet(NamedTuple):
     """A set, or half of it. `reads`: maps a judge's label to this scale, if it differs; a way to fail (FAIL-misses)
     becomes FAIL first. `notes`: caveats about the figures.
     """
@@ -76,7 +78,7 @@ class LabeledSet:
     kind: LabelKind
     scale: Scale
     items: tuple[Item, ...]
-    reads: Mapping[str, str] = field(default_factory=dict)
+    reads: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
 
     def reading(self, label: str | None) -> str | None:
@@ -185,3 +187,120 @@ def read_table(path: Path, columns: Iterable[str]) -> list[Row]:
         Row(f"{shown(path)}: row {n}", dict(zip(head, [*cells, *empty], strict=False)))
         for n, (_, cells) in enumerate(rows)
     ]
+
+
+# --- your own set
+
+
+class SetMapping(Strict):
+    """The mapping file. `path`: JSONL or CSV, relative to --from. `id`, `message`, `messages`, `reply`: field names.
+
+    `messages`: a field with a list of texts, alternating, user first (JSON in a CSV). `raters`: each rater's field.
+    `values`: maps the file's labels to HelmBench's, where they differ. `protocol`: the category of every row;
+    `protocol_field`: a field with each row's category.
+    """
+
+    name: SetName
+    path: str
+    id: str
+    message: str | None = None
+    messages: str | None = None
+    reply: str | None = None
+    kind: LabelKind
+    criterion: str | None = None
+    protocol: CrisisCategory | None = None
+    protocol_field: str | None = None
+    raters: dict[str, str] = Field(min_length=1)
+    values: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _whole(self) -> SetMapping:
+        if (self.message is None) == (self.messages is None):
+            raise ValueError("expected either `message` (a text) or `messages` (a list of texts)")
+        if (self.reply is None) != (self.kind == "category"):
+            raise ValueError("expected `reply` for every kind but `category`, which labels messages alone")
+        if (self.criterion is None) == (self.kind == "criterion"):
+            raise ValueError("expected `criterion` for the kind `criterion`, and only for it")
+        if ((self.protocol is None) == (self.protocol_field is None)) == (self.kind == "rating"):
+            raise ValueError("expected `protocol` or `protocol_field` for the kind `rating`, and only for it")
+        return self
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Every field name in the mapping."""
+        named = (self.id, self.message, self.messages, self.reply, self.protocol_field, *self.raters.values())
+        return tuple(name for name in named if name)
+
+
+def read_own(path: Path, folder: Path, rows: LabelledRows, release: Release) -> LabeledSet:
+    """The set that a mapping file describes."""
+    try:
+        loaded = yaml_file.load(path, "a mapping file")
+        given = SetMapping.model_validate(loaded.value)
+    except FormatError as error:
+        raise RunError(str(error)) from None
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        where = shown(".".join(map(str, first["loc"])) or "mapping")
+        raise RunError(f"{shown(path)}:{loaded.line(first['loc'])}: {where}: {shown(first['msg'])}") from None
+    if given.criterion is not None and given.criterion not in release.criteria:
+        names = ", ".join(sorted(release.criteria))
+        raise RunError(f"{path}: criterion is '{given.criterion}'; expected one of {names}")
+    scale, protocols = _scale(given, release), [str(p.category) for p in release.protocols.values()]
+
+    def item(_: int, row: Row) -> Iterator[Item]:
+        labels = {}
+        for name, field in given.raters.items():
+            value = row.fields[field]
+            if value is not None and value != "":
+                word = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+                labels[name] = row.label("label", scale.labels, given.values.get(word, word))
+        if not labels:
+            return
+        protocol = row.label(given.protocol_field, protocols) if given.protocol_field else given.protocol or ""
+        yield Item(
+            plain(str(row.fields[given.id])),
+            (row.text(given.message),) if given.message else _said(row, str(given.messages)),
+            labels,
+            row.text(given.reply) if given.reply else "",
+            given.criterion or protocol,
+            groups=(protocol,) if given.protocol_field else (),
+        )
+
+    file, problems = folder / given.path, list[str]()
+    read = [Row(f"{shown(file)}:{number}", fields) for number, fields in records(file, problems)]
+    for row in read:
+        problems += [f"{row.where}: has no field '{name}'" for name in given.fields if name not in row.fields][:1]
+    if not read and not problems:
+        problems.append(f"{shown(file)}: holds no rows; expected a header and at least one row")
+    if problems:
+        raise run_error(problems)
+    found = items(read, item, rows)
+    if len({i.id for i in found}) < len(found):
+        raise RunError(f"{file}: the field '{given.id}' repeats an id; expected a different one per row")
+    return LabeledSet(given.name, rows, given.kind, scale, found)
+
+
+def _scale(given: SetMapping, release: Release) -> Scale:
+    if given.kind == "rating":
+        return RATING
+    if given.kind == "refusal":
+        return REFUSALS
+    if given.kind == "category":
+        return Scale(tuple(release.taxonomy), coarse=crisis_or_not(release.taxonomy))
+    own = release.criteria[str(given.criterion)]
+    return Scale(tuple(own.labels) if own.kind == "graded" else VERDICTS)
+
+
+def _said(row: Row, name: str) -> tuple[str, ...]:
+    value = row.fields[name]
+    if isinstance(value, str):
+        try:
+            value = json_file.lenient(value)
+        except ValueError:
+            value = None
+    if not isinstance(value, list) or len(value) % 2 == 0 or not all(isinstance(x, str) and x for x in value):
+        raise ValueError(
+            f"{row.where}: '{name}' must be a list of texts that alternates user and assistant and ends with the user"
+        )
+    return tuple(map(plain, value))

@@ -17,7 +17,6 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory
 from helmbench_common.formats.plain_file import read_bytes
 from helmbench_common.formats.refused import shown
-from judge.agreement.published import mapping
 from judge.agreement.published.labeled_set import (
     ANSWER,
     RATING,
@@ -31,6 +30,7 @@ from judge.agreement.published.labeled_set import (
     items,
     nearest,
     read_list,
+    read_own,
     read_table,
 )
 from judge.replies.schema import RunError
@@ -335,7 +335,7 @@ def read_set(name: str, folder: Path, rows: LabelledRows, release: Release) -> L
     if own := SETS.get(name):
         return LabeledSet(name, rows, own.kind, own.scale, items(*own.read(folder), rows), own.reads, own.notes)
     if name.endswith((".yaml", ".yml")):
-        return mapping.read(Path(name), folder, rows, release)
+        return read_own(Path(name), folder, rows, release)
     raise RunError(f"--set {name}: unknown set; expected one of {', '.join(SETS)}, or a mapping file (.yaml)")
 
 
