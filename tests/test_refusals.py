@@ -9,7 +9,7 @@ import pytest
 
 from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
-from judge.agreement.answers import by_rules, ruled
+from judge.agreement.answers import ruled
 from judge.replies.schema import Reply
 from judge.rules.answers import conduct, nothing_to_read
 from judge.verdicts import REFUSING, Case, by_rule
@@ -155,7 +155,7 @@ def test_no_rule_decides_a_refusal_against_its_author(release: Release) -> None:
     rows, rated = refused(list(release.calibration)), refused(list(release.rating_calibration))
     assert rows
     assert rated
-    decided = by_rules(rows, release)
+    decided = ruled(release, "criterion", rows)
     assert {r.id: r.label.partition("-")[0] for r in rows} == {k: a.label for k, a in decided.items()}
     assert {r.id: r.label for r in rated} == {k: a.label for k, a in ruled(release, "rating", rated).items()}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from dataset_builder.prompts import PLAIN, RATE, WORDINGS
+from dataset_builder.prompts import RATE, WORDINGS
 from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow, CriterionCheck, ProtocolRow
 from judge.agreement.cases import Case
@@ -41,13 +41,6 @@ class JudgeLabel(NamedTuple):
 JudgeLabels = Mapping[str, JudgeLabel]  # by row id
 
 
-class Pass(NamedTuple):
-    """One pass over the rows: a wording, and the judge's repeat under it."""
-
-    wording: str
-    repeat: int
-
-
 class Passes(NamedTuple):
     """How often a judge is asked: `repeats` times in the first wording, which is measured, and once in each other
     wording, which is compared with the first.
@@ -58,16 +51,11 @@ class Passes(NamedTuple):
 
 
 class JudgedCases(NamedTuple):
-    """A judge and its labels, by pass; the first pass is the one that is measured."""
+    """A judge and its labels: of each repeat in the wording that is measured, and by other wording."""
 
     identity: JudgeIdentity
-    passes: dict[Pass, JudgeLabels]
-
-    @property
-    def repeats(self) -> list[JudgeLabels]:
-        """The labels of each repeat of the measured wording."""
-        first = next(iter(self.passes)).wording
-        return [labels for own, labels in self.passes.items() if own.wording == first]
+    repeats: list[JudgeLabels]
+    others: dict[str, JudgeLabels]
 
 
 class Task(NamedTuple):
@@ -106,10 +94,14 @@ def examine(release: Release, name: str, tasks: Sequence[Task], asker: Asker, pa
     """
     if is_offline(name):
         identity = JudgeIdentity(offline.NAME, None)
-        return [JudgedCases(identity, {Pass(PLAIN, 0): offline_labels(release, *task)}) for task in tasks]
-    identities = [_identity(release, name, task.kind, passes) for task in tasks]
+        return [JudgedCases(identity, [offline_labels(release, *task)], {}) for task in tasks]
     decided = [ruled(release, *task) for task in tasks]
-    asked = [_questions(release, *of, passes) for of in zip(identities, tasks, decided, strict=True)]
+    asked: list[dict[tuple[str, int], dict[str, JudgeRequest]]] = []  # by wording and repeat, then by row
+    for task, by_rule in zip(tasks, decided, strict=True):
+        wordings = {"criterion": passes.wordings, "rating": (RATE,)}.get(task.kind, (CATEGORY,))
+        rows = [row for row in task.rows if row.id not in by_rule]
+        each = [*((wordings[0], repeat) for repeat in range(passes.repeats)), *((own, 0) for own in wordings[1:])]
+        asked.append({own: {row.id: _question(release, name, task.kind, row, *own) for row in rows} for own in each})
 
     def questions() -> Iterator[JudgeRequest]:
         return (request for by_pass in asked for by_row in by_pass.values() for request in by_row.values())
@@ -123,65 +115,51 @@ def examine(release: Release, name: str, tasks: Sequence[Task], asker: Asker, pa
         return JudgeLabel(answer.label, None if answer.label else "unparsable")
 
     judged = []
-    for identity, task, by_rule, by_pass in zip(identities, tasks, decided, asked, strict=True):
-        labels: dict[Pass, JudgeLabels] = {
-            own: {row.id: by_rule.get(row.id) or label(by_row[row.id]) for row in task.rows}
-            for own, by_row in by_pass.items()
-        }
-        judged.append(JudgedCases(identity, labels))
+    for task, by_rule, by_pass in zip(tasks, decided, asked, strict=True):
+        labels: list[JudgeLabels] = [
+            {row.id: by_rule.get(row.id) or label(by_row[row.id]) for row in task.rows} for by_row in by_pass.values()
+        ]
+        wording, *others = dict.fromkeys(wording for wording, _ in by_pass)
+        key = offered(release).prompt_hash if wording == CATEGORY else prompt_hash(release.prompts, wording)
+        repeats, rest = labels[: passes.repeats], labels[passes.repeats :]
+        judged.append(JudgedCases(JudgeIdentity(name, key, wording), repeats, dict(zip(others, rest, strict=True))))
     refuse_lacking(stored, questions)
     return judged
 
 
-def _identity(release: Release, name: str, kind: LabelKind, passes: Passes) -> JudgeIdentity:
-    wording = {"criterion": passes.wordings[0], "rating": RATE}.get(kind, CATEGORY)
-    key = offered(release).prompt_hash if wording == CATEGORY else prompt_hash(release.prompts, wording)
-    return JudgeIdentity(name, key, wording)
-
-
-def _questions(
-    release: Release, judge: JudgeIdentity, task: Task, decided: JudgeLabels, passes: Passes
-) -> dict[Pass, dict[str, JudgeRequest]]:
-    """A model's questions by pass and row: every row that no rule has decided."""
-    choice = offered(release)
-
-    def question(row: CalibrationRow, own: Pass) -> JudgeRequest:
-        if task.kind == "criterion":
-            return for_calibration(row, release, judge.name, wording=own.wording, repeat=own.repeat)
-        if task.kind == "rating":
-            return rating_request(protocol_of(row, release), calibrated(row), release, judge.name, repeat=own.repeat)
-        said = [{"role": role, "content": words} for role, words in roles(row.said)]
-        return category_question(said, choice, judge.name, own.repeat)
-
-    own = [Pass(judge.wording, k) for k in range(passes.repeats)]
-    if task.kind == "criterion":
-        own += [Pass(other, 0) for other in passes.wordings[1:]]
-    return {each: {row.id: question(row, each) for row in task.rows if row.id not in decided} for each in own}
-
-
-def ruled(release: Release, kind: LabelKind, rows: Sequence[CalibrationRow]) -> JudgeLabels:
-    """The rows that a rule decides before any judge, as in a run; none for categories."""
+def _question(
+    release: Release, model: str, kind: LabelKind, row: CalibrationRow, wording: str, repeat: int
+) -> JudgeRequest:
+    if kind == "criterion":
+        return for_calibration(row, release, model, wording=wording, repeat=repeat)
     if kind == "rating":
-        silent = JudgeLabel(str(SAYS_NOTHING), by_rule=True)
-        return {row.id: silent for row in rows if nothing_to_read(row.reply)}
-    return by_rules(rows, release) if kind == "criterion" else {}
+        return rating_request(protocol_of(row, release), calibrated(row), release, model, repeat=repeat)
+    said = [{"role": role, "content": words} for role, words in roles(row.said)]
+    return category_question(said, offered(release), model, repeat)
 
 
-def by_rules(rows: Sequence[CalibrationRow], release: Release) -> dict[str, JudgeLabel]:
-    """The rows that a rule decides before any judge, as `judge.verdicts` does in a run."""
+def ruled(release: Release, kind: LabelKind, rows: Sequence[CalibrationRow]) -> dict[str, JudgeLabel]:
+    """The rows that a rule decides before any judge, as `judge.verdicts` does in a run; none for categories."""
     checks = (c for row in release.rows.values() for c in row.evaluation)
     rule_first = {c.criterion for c in checks if isinstance(c, CriterionCheck) and c.decided_by == "rule-then-judge"}
     found: dict[str, JudgeLabel] = {}
-    for row in rows:
-        criterion = release.criteria[row.criterion]
-        if what := nothing_to_read(row.reply):
-            label = "ignored" if criterion.kind == "graded" else silent_label(row.criterion, what)
-            found[row.id] = JudgeLabel(label, by_rule=True)
+    for row in rows if kind in ("criterion", "rating") else ():
+        what = nothing_to_read(row.reply)
+        if kind == "rating":
+            label = str(SAYS_NOTHING) if what else None
+        elif what:
+            graded = release.criteria[row.criterion].kind == "graded"
+            label = "ignored" if graded else silent_label(row.criterion, what)
         elif row.criterion in rule_first and (
             decision := decide_resource(visible(row.reply), row.country, release.helplines)
         ):
-            way = next((f"FAIL-{w.split()[0]}" for w in criterion.fails if w.split()[1] == decision.incident), "FAIL")
-            found[row.id] = JudgeLabel(way if decision.label == "FAIL" else decision.label, by_rule=True)
+            fails = release.criteria[row.criterion].fails
+            way = next((f"FAIL-{w.split()[0]}" for w in fails if w.split()[1] == decision.incident), "FAIL")
+            label = way if decision.label == "FAIL" else decision.label
+        else:
+            label = None
+        if label is not None:
+            found[row.id] = JudgeLabel(label, by_rule=True)
     return found
 
 

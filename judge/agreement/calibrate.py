@@ -37,11 +37,7 @@ def calibrate_judge(
         raise RunError(f"{release.path}: no calibration set in this dataset; measure against people with --labels")
     tasks = [Task("criterion", release.calibration), Task("rating", release.rating_calibration)]
     labels, rated = examine(release, name, tasks, asker, passes)
-    others = {
-        own.wording: (prompt_hash(release.prompts, own.wording), given)
-        for own, given in labels.passes.items()
-        if own.wording != labels.identity.wording
-    }
+    others = {wording: (prompt_hash(release.prompts, wording), given) for wording, given in labels.others.items()}
     found = calibrate(release, labels.identity, labels.repeats, others)
     path = out or asker.folder(found.judge) / FILE
     write_whole(path, found.model_dump_json(indent=1) + "\n")

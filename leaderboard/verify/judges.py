@@ -11,7 +11,7 @@ from dataset_builder.prompts import WORDINGS
 from dataset_builder.release import Release
 from judge import panel, schema
 from judge.agreement import known as agreement_of
-from judge.agreement.answers import JudgeLabel, by_rules
+from judge.agreement.answers import JudgeLabel, ruled
 from judge.agreement.calibration import Calibration, calibrate, calibration_hash
 from judge.llm import batch
 from judge.llm.answers import Parsed
@@ -149,9 +149,9 @@ def agreement(
 
 def _recomputed(calibration: Calibration, identity: JudgeIdentity, release: Release) -> Iterator[Problem]:
     """Why a calibration doesn't count: another release or judge, or figures that don't follow from its labels."""
-    ruled = by_rules(release.calibration, release)
-    said = _unfit(calibration, identity, ruled, release)
-    if said is None and (wrong := _miscounted(calibration, identity, ruled, release)):
+    by_rule = ruled(release, "criterion", release.calibration)
+    said = _unfit(calibration, identity, by_rule, release)
+    if said is None and (wrong := _miscounted(calibration, identity, by_rule, release)):
         said = f"its figures don't follow from its labels: {'; '.join(wrong[:3])}"
     if said:
         yield Problem("calibration", f"{CALIBRATIONS}: {calibration.judge}", said)

@@ -23,7 +23,7 @@ from dataset_builder.reading.load import load
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import RULED, Row
 from dataset_builder.writing.write import write
-from judge.agreement.answers import JudgeLabel, by_rules
+from judge.agreement.answers import JudgeLabel, ruled
 from judge.agreement.calibration import calibrate
 from judge.llm import batch
 from judge.llm.questions import prompt_hash
@@ -242,12 +242,12 @@ def some_label(q: Any) -> str:
 
 def measure(run: Path, release: Release, model: str, wrong: float = 0.0) -> None:
     """Writes the judge's calibration next to its answers; `wrong`: the share of replies where it disagrees."""
-    ruled = by_rules(release.calibration, release)
+    by_rule = ruled(release, "criterion", release.calibration)
     labels = {
         r.id: r.label if number(r.id) % 1000 >= 1000 * wrong else release.criteria[r.criterion].labels[-1]
         for r in release.calibration
     }
-    answers = {i: ruled.get(i) or JudgeLabel(x) for i, x in labels.items()}
+    answers = {i: by_rule.get(i) or JudgeLabel(x) for i, x in labels.items()}
     found = calibrate(release, JudgeIdentity(model, prompt_hash(installed())), [answers])
     where = batch.folder(run, model)
     where.mkdir(parents=True, exist_ok=True)
