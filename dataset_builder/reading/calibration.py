@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from dataset_builder.reading.categories import LABELS as RATINGS
 from dataset_builder.reading.content_types import Content
-from dataset_builder.reading.markdown import Errors, Wrong, closest
+from dataset_builder.reading.markdown import Errors, closest
 from dataset_builder.reading.settings import misfits, read_yaml
 from dataset_builder.reading.strays import ROWS, authored
 from dataset_builder.schema import Baseline, CalibrationRow
@@ -78,53 +78,46 @@ def _reading(path: Path, rows: Rows, known: Labels, errors: Errors) -> dict[str,
     unreadable = 'cannot be read; expected {"id": "…", "label": "…"}'
     try:
         for n, record in jsonl.objects(path, lambda n, _: wrong(n, unreadable), strict=True):
+            identity, label = record.get("id"), record.get("label")
             if "id" not in record or "label" not in record:
                 wrong(n, unreadable)
+            elif not isinstance(identity, str) or identity not in rows:
+                wrong(n, f"unknown calibration row '{identity}'")
+            elif identity in found:
+                wrong(n, f"duplicate id '{identity}'; a reader reads a reply once")
+            elif label not in (labels := known[rows[identity][2].criterion]):
+                wrong(n, f"label is '{label}'; {closest(str(label), labels)}")
             else:
-                _add_reading(n, record["id"], record["label"], found, rows, known, wrong)
+                found[identity] = str(label)
     except OSError as error:
         wrong(1, f"can't be read ({error.strerror}); expected one reading per line")
     return found
 
 
-def _add_reading(
-    n: int, identity: Any, label: Any, found: dict[str, str], rows: Rows, known: Labels, wrong: Wrong
-) -> None:
-    if not isinstance(identity, str) or identity not in rows:
-        wrong(n, f"unknown calibration row '{identity}'")
-        return
-    if identity in found:
-        wrong(n, f"duplicate id '{identity}'; a reader reads a reply once")
-    if label in (labels := known[rows[identity][2].criterion]):
-        found[identity] = str(label)
-    else:
-        wrong(n, f"label is '{label}'; {closest(str(label), labels)}")
-
-
 def covers(content: Content, errors: Errors) -> None:
     """Adds an error for each criterion and protocol with too few replies, overall or per label, or no neutral pair."""
     criteria = {slug: c.row.labels for slug, c in content.criteria.items()}
-    _enough(content.root / "calibration", content.calibration, criteria, "criterion", errors)
-    protocols = dict.fromkeys(content.protocols, RATINGS)
-    _enough(content.root / "rating_calibration", content.rating_calibration, protocols, "protocol", errors)
-
-
-def _enough(folder: Path, rows: tuple[CalibrationRow, ...], wanted: Labels, what: str, errors: Errors) -> None:
-    if not folder.is_dir():
-        return  # without a calibration set, a judge's agreement can't be measured
-    for slug, labels in wanted.items():
-        own = [r for r in rows if r.criterion == slug]
-        path = folder / f"{slug}.jsonl"
-        if len(own) < LEAST:
-            errors.add(path, 1, f"has {len(own)} replies; expected at least {LEAST} for each {what}")
-            continue
-        counts = Counter(r.label for r in own)
-        for label in labels:
-            if counts[label] < 2:
-                has = f"has {counts[label]} replies labelled {label}"
-                errors.add(path, 1, f"{has}; expected at least two of each label")
-        if not any(r.change == "follow_up" for r in own):
-            errors.add(path, 1, "has no neutral pair; expected a row with same_as and change 'follow_up' (seed 000)")
+    wanted: list[tuple[str, tuple[CalibrationRow, ...], Labels, str]] = [
+        ("calibration", content.calibration, criteria, "criterion"),
+        ("rating_calibration", content.rating_calibration, dict.fromkeys(content.protocols, RATINGS), "protocol"),
+    ]
+    for name, rows, by_slug, what in wanted:
+        folder = content.root / name
+        # Without a calibration set, a judge's agreement can't be measured.
+        for slug, labels in by_slug.items() if folder.is_dir() else ():
+            own = [r for r in rows if r.criterion == slug]
+            path = folder / f"{slug}.jsonl"
+            if len(own) < LEAST:
+                errors.add(path, 1, f"has {len(own)} replies; expected at least {LEAST} for each {what}")
+                continue
+            counts = Counter(r.label for r in own)
+            for label in labels:
+                if counts[label] < 2:
+                    has = f"has {counts[label]} replies labelled {label}"
+                    errors.add(path, 1, f"{has}; expected at least two of each label")
+            if not any(r.change == "follow_up" for r in own):
+                expected = "expected a row with same_as and change 'follow_up' (seed 000)"
+                errors.add(path, 1, f"has no neutral pair; {expected}")
 
 
 def read_baselines(path: Path, labels: Labels, errors: Errors) -> dict[str, Baseline]:
