@@ -225,7 +225,11 @@ def _entries(path: Path, name: str, problems: list[str]) -> Iterator[Entry]:
         verdict = "check" in record and "unscored" in record
         try:
             if verdict:
-                entry = _of_verdict(Verdict.model_validate(record), name, where)
+                # A graded check was labeled by its outcome; the points depend on the message.
+                v = Verdict.model_validate(record)
+                label, asked = v.outcome or v.label, v.criterion or f"{v.check} {v.behavior}"
+                key = reply_key(v.id, v.repeat, v.turn)
+                entry = Entry(name, key, asked, None if label is None else str(label), where)
             else:
                 rater, criterion = (str(record.get(field) or "").strip() for field in ("rater", "criterion"))
                 entry = Entry(rater or name, identity, criterion or None, _label(record["label"]), where)
@@ -240,13 +244,6 @@ def _entries(path: Path, name: str, problems: list[str]) -> Iterator[Entry]:
             if not verdict or same not in answered:
                 yield entry
             answered.add(same)
-
-
-def _of_verdict(v: Verdict, rater: str, where: str) -> Entry:
-    """A verdict as a label. A graded check was labeled by its outcome; the points depend on the message."""
-    label = v.outcome or v.label
-    asked = v.criterion or f"{v.check} {v.behavior}"
-    return Entry(rater, reply_key(v.id, v.repeat, v.turn), asked, None if label is None else str(label), where)
 
 
 def reply_key(sample: str, repeat: int, turn: int) -> str:

@@ -135,7 +135,18 @@ def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeat
         raise RunError(f"{what.name}: a rule that all judges share reads its labels; expected --judge offline")
     elif asker.endpoint is not None:
         announce(len(what.items), f"set {what.name}", asker.endpoint.base_url)
-    passes, key = _judged(what, release, name, asker, Passes(repeats, (PLAIN,)))
+    if what.kind == "refusal":
+        said = {"refused": REFUSAL, None: ANSWER}  # an empty or cut-off reply is neither
+        passes: list[Answers] = [{item.id: said.get(conduct(item.reply)) for item in what.items}]
+        key = None
+    else:
+        # A blank replaces an empty reply, which a rule would decide.
+        rows = [row_of(Case(item.id, item.by, item.said, item.reply or " ")) for item in what.items]
+        (judged,) = examine(release, name, [Task(what.kind, rows)], asker, Passes(repeats, (PLAIN,)))
+        passes, key = (
+            [{k: own.label for k, own in each.items()} for each in judged.repeats],
+            judged.identity.prompt_hash,
+        )
     asked = asked_by(what.kind, {item.by for item in what.items}, release)
     source = Source(offline.NAME if is_offline(name) else name, key, release.manifest.version, asked)
     figures = measured(what, passes[0], source, passes[1:])
@@ -164,20 +175,6 @@ def _hashes(kind: LabelKind, release: Release) -> dict[str, str]:
     if kind == "criterion":
         return {name: row.criterion_hash for name, row in release.criteria.items()}
     return {str(row.category): row.protocol_hash for row in release.protocols.values()} if kind == "rating" else {}
-
-
-def _judged(
-    what: LabeledSet, release: Release, name: str, asker: Asker, passes: Passes
-) -> tuple[list[Answers], str | None]:
-    """A judge's original labels by item, for each pass, and the hash of its question."""
-    if what.kind == "refusal":
-        said = {"refused": REFUSAL, None: ANSWER}  # an empty or cut-off reply is neither
-        return [{item.id: said.get(conduct(item.reply)) for item in what.items}], None
-    # A blank replaces an empty reply, which a rule would decide.
-    rows = [row_of(Case(item.id, item.by, item.said, item.reply or " ")) for item in what.items]
-    (judged,) = examine(release, name, [Task(what.kind, rows)], asker, passes)
-    found: list[Answers] = [{k: own.label for k, own in labels.items()} for labels in judged.repeats]
-    return found, judged.identity.prompt_hash
 
 
 COMMON, FIRST = "people", "judge 1"  # columns of `_readings`

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dataset_builder.release import Release
 from helmbench_common.formats.inert import inert
@@ -82,11 +82,6 @@ def together(runs: Sequence[Rated], folders: Sequence[Path]) -> list[Rated]:
         r if names.count(r.model) == 1 else r._replace(model=f"{r.model} ({folder})")
         for r, folder in zip(runs, folders, strict=True)
     ]
-
-
-def plain_values(runs: Sequence[Rated]) -> dict[str, Any]:
-    """Every figure by model, ready for JSON."""
-    return {r.model: r.figures.model_dump(mode="json") for r in runs}
 
 
 def text(runs: Sequence[Rated]) -> str:

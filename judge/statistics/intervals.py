@@ -179,12 +179,10 @@ def exact(passed: float, messages: int, confidence: float) -> Interval:
 
 
 def linear_interval(value: float, z: Array, stratum: NDArray[Any], confidence: float = 0.95) -> Interval:
-    """value ± t·SE for a linear figure with influences z, clustered by message and stratified."""
-    return t_interval(value, *stratified_variance(z, stratum), confidence)
-
-
-def t_interval(value: float, variance: float, df: int, confidence: float = 0.95) -> Interval:
-    """value ± t·SE; without limits if there are no degrees of freedom."""
+    """value ± t·SE for a linear figure with influences z, clustered by message and stratified; without limits if there
+    are no degrees of freedom.
+    """
+    variance, df = stratified_variance(z, stratum)
     if df < 1:
         return value, None, None
     half = float(stdtrit(df, (1 + confidence) / 2)) * float(np.sqrt(variance))

@@ -351,7 +351,8 @@ def appropriateness(
     release = open_release(dataset)
     folders = [_scores_of(run, quiet).folder for run in runs]
     found = tables.of_runs(folders, on_corpus(release, messages) if messages else release)
-    figures(tables.plain_values(found), tables.text(found), as_json=as_json, quiet=quiet, file=json_file)
+    values = {r.model: r.figures.model_dump(mode="json") for r in found}
+    figures(values, tables.text(found), as_json=as_json, quiet=quiet, file=json_file)
     if csv:
         write_whole(csv, tables.as_csv(found))
 
