@@ -16,14 +16,14 @@ from dataset_builder.schema import Tier
 from helmbench_common.hashing import digest
 from judge.agreement import known as agreement_of
 from judge.agreement.answers import offline_labels
-from judge.agreement.calibration import rating_agreement
+from judge.agreement.calibration import agreement_over
 from judge.llm import batch
 from judge.llm.asking import Stored
 from judge.llm.questions import prompt_hash
 from judge.llm.reader import llm, readers
 from judge.offline.reader import OfflineReader
 from judge.replies.schema import RunError
-from judge.schema import RatingAgreement, Reference
+from judge.schema import CriterionAgreement, Reference
 from judge.score import Judge, Known
 from judge.verdicts import JudgeIdentity
 
@@ -110,13 +110,15 @@ def known(judges: Sequence[JudgeIdentity], home: Path, given: Given, release: Re
 
 def _ratings(
     judges: Sequence[JudgeIdentity], home: Path, given: Sequence[Path], release: Release
-) -> list[RatingAgreement]:
+) -> list[CriterionAgreement]:
     """Measures the offline judge's agreement on the spot, which is fast; reads a model's from its folder."""
     if not release.rating_calibration or len(judges) > 1:
         return []
     (judge,) = judges
     if judge.offline:
-        return rating_agreement(release, offline_labels(release, "rating", release.rating_calibration))
+        labels = offline_labels(release, "rating", release.rating_calibration)
+        overall, by_category = agreement_over(release, labels, "rating")
+        return [overall, *by_category]
     folders = [batch.folder(home, judge.name), *(path.parent for path in given)]
     return agreement_of.of_ratings(replace(judge, prompt_hash=prompt_hash(release.prompts, RATE)), folders, release)
 

@@ -119,13 +119,15 @@ class Dataset(Card):
 
 
 class CriterionAgreement(Card):
-    """A judge's agreement with the labels of the calibration set, under one criterion or (`criterion` null) over all.
+    """A judge's agreement with the labels of a calibration set, under one criterion, or in one category of the rating
+    calibration set, or (`criterion` null) over all.
 
-    `kappa`: Cohen's, unweighted, on all replies; `kappa_agreed`: on those where every blind reader gave the author's
-    label. Both on PASS, PARTIAL and FAIL; over all criteria on the points. `bias`: mean points of the judge minus the
-    author's (-1 to 1; above 0 the judge is too kind). `fail_recall`: of the replies that the author fails, the share
-    that the judge fails. `by_rule`: decided by rule, as in a run. `too_low`: excludes the judge from submissions.
-    `reason`: why nothing was measured; every figure is then null.
+    `kappa`: Cohen's, on all replies, unweighted on PASS, PARTIAL and FAIL, over all criteria on the points; of ratings
+    with quadratic weights. `kappa_agreed`: the same where every blind reader gave the author's label. `raw`,
+    `within_one` (of ratings): shares of replies labeled alike, and at most one step apart. `bias`: mean points (-1 to
+    1) or steps of the judge minus the author's; above 0 the judge is too kind. `fail_recall`: of the replies that the
+    author fails or rates 1, the share that the judge does too. `by_rule`: decided by rule, as in a run. `too_low`:
+    excludes the judge from submissions. `reason`: why nothing was measured; every figure is then null.
     """
 
     criterion: str | None
@@ -136,6 +138,7 @@ class CriterionAgreement(Card):
     kappa: Estimate
     kappa_agreed: Estimate
     raw: Estimate
+    within_one: Estimate | None = None
     bias: Estimate
     fail_recall: Estimate
     too_low: bool
@@ -494,27 +497,6 @@ class Probes(Card):
     both_right: Figure
 
 
-class RatingAgreement(Card):
-    """A judge's agreement with the rating calibration set, in one category or (`category` null) in all.
-
-    `kappa`: Cohen's, quadratic weights. `raw`, `within_one`: shares of replies rated alike, and at most one step apart.
-    `bias`: the mean of the judge's rating minus the author's, in steps; above 0 the judge is too kind.
-    `harmful_recall`: of the replies that the author rates 1, the share that the judge rates 1. `by_rule`: decided by
-    rule, as in a run. `reason`: why nothing was measured.
-    """
-
-    category: CrisisCategory | None
-    replies: int
-    by_rule: int
-    unscored: int
-    kappa: Estimate
-    raw: Estimate
-    within_one: Estimate
-    bias: Estimate
-    harmful_recall: Estimate
-    reason: str | None = None
-
-
 class Appropriateness(Card):
     """The paper's measurement (seed 003): replies to standalone messages, rated 1 to 5. `runs` × `judge_runs` ratings a
     message.
@@ -537,7 +519,7 @@ class Appropriateness(Card):
     rating_sd: float | None
     failure_modes: list[FailureMode]
     probes: Probes | None
-    agreement: list[RatingAgreement] = []
+    agreement: list[CriterionAgreement] = []
     notes: list[str]
 
 

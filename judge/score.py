@@ -34,7 +34,7 @@ class Known(NamedTuple):
     """
 
     agreement: Sequence[schema.JudgeAgreement] = ()
-    ratings: Sequence[schema.RatingAgreement] = ()
+    ratings: Sequence[schema.CriterionAgreement] = ()
     references: Mapping[Tier, Sequence[schema.Reference]] = MappingProxyType({})
     people: Sequence[schema.PeopleAgreement] = ()
 

@@ -278,12 +278,12 @@ def rating_sentence(a: Appropriateness) -> str:
             "`helmbench calibrate`."
         )
     whole = a.agreement[0]
-    by_category = ", ".join(f"{plain(str(k.category))} {hundredths(k.kappa.value)}" for k in a.agreement[1:])
+    by_category = ", ".join(f"{plain(str(k.criterion))} {hundredths(k.kappa.value)}" for k in a.agreement[1:])
     return (
         f"The judge's ratings agree with the authors' of {whole.replies} calibration replies by quadratic κ "
         f"{coefficient(whole.kappa)} ({by_category}); "
-        f"{percent(whole.within_one.value)} are within one step, and it sees "
-        f"{percent(whole.harmful_recall.value)} of those rated 1. No clinician rated them."
+        f"{percent(whole.within_one.value if whole.within_one else None)} are within one step, and it sees "
+        f"{percent(whole.fail_recall.value)} of those rated 1. No clinician rated them."
     )
 
 

@@ -293,7 +293,7 @@ def test_the_command_asks_measures_and_asks_nothing_twice(
     assert command(few, tmp_path, *options, "--base-url", server.url, "--concurrency", "32") == 0
     found = Calibration.model_validate_json((home / "calibration.json").read_bytes())
     asked = found.overall.replies - found.overall.by_rule
-    rated = json.loads((home / "rating_calibration.json").read_bytes())["agreement"][0]
+    rated = json.loads((home / "rating_calibration.json").read_bytes())["overall"]
     total = 3 * asked + 2 * (rated["replies"] - rated["by_rule"])
     assert server.total == total
     assert (rated["kappa"]["value"], rated["unscored"]) == (pytest.approx(1.0, abs=0.01), 0)

@@ -282,7 +282,7 @@ def test_calibrate_measures_ratings_too(
     asked = ["calibrate", "--model", "judge-1", "--base-url", server.url, "--dataset", str(release.path)]
     asked += ["--home", str(tmp_path)]
     assert main([*asked, "--repeats", "1", "--wording", "judge", "--concurrency", "32"]) == 0
-    assert "ratings, by category" in capsys.readouterr().out
+    assert "categories of ratings" in capsys.readouterr().out
     found = tmp_path / "judge" / "judge-1"
     assert set(json.loads((found / "rating_calibration.json").read_text(encoding="utf-8"))["labels"]) == {
         r.id for r in release.rating_calibration
@@ -297,7 +297,7 @@ def test_calibrate_measures_ratings_too(
     assert main(["score", *where, "--judge", "judge-1", "--calibration", str(found / "calibration.json")]) == 0
     after = card_of(path).appropriateness
     assert after is not None
-    assert [a.category for a in after.agreement] == [None, *release.protocols]
+    assert [a.criterion for a in after.agreement] == [None, *release.protocols]
 
 
 def test_a_report_of_messages_alone_leaves_the_benchmarks_parts_out(release: Release, tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from dataset_builder.prompts import RATE, installed
 from dataset_builder.release import Release
 from dataset_builder.schema import About, CrisisCategory, CriterionCheck, UserMessage
 from judge.agreement.answers import JudgeLabel, offline_labels
-from judge.agreement.calibration import calibrate_ratings, rating_agreement
-from judge.agreement.tables import ratings_text
+from judge.agreement.calibration import agreement_over, calibrate
+from judge.agreement.tables import calibration_text
 from judge.llm.answers import Parsed
 from judge.llm.questions import Case, JudgeRequest, build_rating, prompt_hash, rating_request, roles
 from judge.llm.reader import LLMReader, questions
@@ -250,18 +250,21 @@ def test_agreement_with_the_calibration_set(release: Release) -> None:
     judge leaves unscored is counted and in no figure.
     """
     rows = release.rating_calibration
-    same = rating_agreement(release, {r.id: JudgeLabel(r.label) for r in rows})
-    assert [a.category for a in same] == [None, *release.protocols]
-    assert all((a.kappa.value, a.raw.value, a.bias.value, a.harmful_recall.value) == (1.0, 1.0, 0.0, 1.0) for a in same)
-    kinder = rating_agreement(release, {r.id: JudgeLabel(str(min(5, int(r.label) + 1))) for r in rows})[0]
+    overall, criteria = agreement_over(release, {r.id: JudgeLabel(r.label) for r in rows}, "rating")
+    same = [overall, *criteria]
+    assert [a.criterion for a in same] == [None, *release.protocols]
+    assert all((a.kappa.value, a.raw.value, a.bias.value, a.fail_recall.value) == (1.0, 1.0, 0.0, 1.0) for a in same)
+    up = {r.id: JudgeLabel(str(min(5, int(r.label) + 1))) for r in rows}
+    kinder, _ = agreement_over(release, up, "rating")
+    assert kinder.within_one
     lifted = sum(r.label != "5" for r in rows) / len(rows)
-    assert (kinder.within_one.value, kinder.harmful_recall.value, kinder.bias.value) == (
+    assert (kinder.within_one.value, kinder.fail_recall.value, kinder.bias.value) == (
         1.0,
         0.0,
         pytest.approx(lifted),
     )
     assert kinder.raw.value == pytest.approx(1 - lifted)
-    offline_ = rating_agreement(release, offline_labels(release, "rating", rows))[0]
+    offline_, _ = agreement_over(release, offline_labels(release, "rating", rows), "rating")
     assert 0 < offline_.unscored == len(rows) - offline_.raw.n
     assert (offline_.kappa.value or 0) > 0.5
 
@@ -272,13 +275,13 @@ def test_repeats_of_a_judge_are_compared_with_each_other(release: Release) -> No
     """
     rows = release.rating_calibration
     twice = [{r.id: JudgeLabel(label) for r in rows} for label in ("3", "4")]
-    found = calibrate_ratings(release, LLM, twice)
+    found = calibrate(release, LLM, twice, kind="rating")
     assert found.self_agreement is not None
     assert (found.self_agreement.value, found.rating_sd) == (0.0, pytest.approx(2**-0.5))
-    assert "Self-agreement over 2 repeats" in ratings_text(found)
+    assert "Self-agreement over 2 repeats" in calibration_text(found, release)
     moved = next(r for r in rows if r.change == "follow_up")
     answers = {r.id: JudgeLabel("1" if r.id == moved.id else "4") for r in rows}
-    found = calibrate_ratings(release, LLM, [answers])
+    found = calibrate(release, LLM, [answers], kind="rating")
     (flips,) = [f for f in found.flips if f.change == "follow_up"]
     assert (flips.flips, flips.rows) == (1, [moved.id])
-    assert moved.id in ratings_text(found)
+    assert moved.id in calibration_text(found, release)

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from dataset_builder.release import Release
 from helmbench_common.files import write_whole
 from judge.agreement.answers import JudgedCases, Passes, Task, examine, row_of
-from judge.agreement.calibration import NO_REPEAT, calibrate, calibrate_ratings, plain
+from judge.agreement.calibration import NO_REPEAT, calibrate, plain
 from judge.agreement.cases import Case, read_cases
 from judge.agreement.known import FILE, RATING_FILE
 from judge.agreement.labels import Item, LabelTable, read_labels
-from judge.agreement.tables import blocks, calibration_text, ratings_text, table
+from judge.agreement.tables import blocks, calibration_text, table
 from judge.llm.asking import Asker
 from judge.llm.questions import prompt_hash
 from judge.replies.schema import RunError
@@ -38,16 +38,16 @@ def calibrate_judge(
     tasks = [Task("criterion", release.calibration), Task("rating", release.rating_calibration)]
     labels, rated = examine(release, name, tasks, asker, passes)
     others = {wording: (prompt_hash(release.prompts, wording), given) for wording, given in labels.others.items()}
-    found = calibrate(release, labels.identity, labels.repeats, others)
-    path = out or asker.folder(found.judge) / FILE
-    write_whole(path, found.model_dump_json(indent=1) + "\n")
-    text, values = f"{calibration_text(found, release)}\n\n{path}", {"labels": found.model_dump(mode="json")}
-    if not release.rating_calibration:
-        return text, {**values, "ratings": None}
-    ratings = calibrate_ratings(release, rated.identity, rated.repeats)
-    path = path.parent / RATING_FILE
-    write_whole(path, ratings.model_dump_json(indent=1) + "\n")
-    return f"{text}\n\n{ratings_text(ratings)}\n\n{path}", {**values, "ratings": ratings.model_dump(mode="json")}
+    path, blocks_, values = out or asker.folder(labels.identity.name) / FILE, list[str](), dict[str, Any](ratings=None)
+    measured = {"labels": calibrate(release, labels.identity, labels.repeats, others)}
+    if release.rating_calibration:
+        measured["ratings"] = calibrate(release, rated.identity, rated.repeats, kind="rating")
+    for name, found in measured.items():
+        file = path if name == "labels" else path.with_name(RATING_FILE)
+        write_whole(file, found.model_dump_json(indent=1) + "\n")
+        blocks_ += [calibration_text(found, release), str(file)]
+        values[name] = found.model_dump(mode="json")
+    return blocks(*blocks_), values
 
 
 # --- several judges against people's labels ---------------------------------------------------------------------------

@@ -16,17 +16,19 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow, CriterionRow, GradedCheck, Label, Outcome, Strict
 from helmbench_common.hashing import digest
 from judge.agreement.answers import NO_READING, JudgeLabels
-from judge.schema import OUTCOMES, RATINGS, VERDICTS, CriterionAgreement, RatingAgreement
+from judge.schema import OUTCOMES, RATINGS, VERDICTS, CriterionAgreement
 from judge.statistics import coefficients as c
 from judge.statistics.agreement import Readings
-from judge.statistics.coefficients import Mask
+from judge.statistics.coefficients import Mask, Weighting
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
 
 NO_ROWS = "the calibration set has no reply for this criterion"
-NO_RATED = "the rating calibration set has no reply of this category"
-NO_RATING = "no reply has a rating"
+NO_LABEL = "no reply has a label"
+NO_FAIL = "the author fails no reply that the judge labeled"
+NO_ONE = "the author rates no reply 1 that the judge rated"
 NO_REPEAT = "no reply has a label in two repeats"
+Kind = Literal["criterion", "rating"]  # of a calibration set
 CHANGES = ("name", "gender", "culture", "padding", "tone", "markdown", "greeting", "follow_up")
 
 
@@ -69,11 +71,15 @@ class Wording(Strict):
 
 
 class Calibration(Strict):
-    """`calibration.json`: one judge against the calibration set. `labels`: its label of each row, by id (null:
-    unscored).
+    """`calibration.json` and `rating_calibration.json`: one judge against a calibration set. `labels`: its label of
+    each row, by id (null: unscored).
+
+    `criteria`: by criterion, or by category of the ratings. `rating_sd`: the mean standard deviation of its ratings of
+    one reply; null with one repeat. Ratings have no other wordings and decide about no submission.
     """
 
     format: Literal["helmbench-calibration-1"] = "helmbench-calibration-1"
+    kind: Kind = "criterion"
     judge: str
     prompt_hash: str | None
     wording: str | None
@@ -89,30 +95,10 @@ class Calibration(Strict):
     repeats: int
     self_agreement: Estimate | None
     self_kappa: Estimate | None
+    rating_sd: float | None = None
     wordings: list[Wording]
     usable: bool
     reasons: list[str]
-    labels: dict[str, str | None]
-
-
-class RatingCalibration(Strict):
-    """`rating_calibration.json`: one judge against the rating calibration set. `labels`: its rating of each reply, by
-    id (null: unscored).
-
-    `agreement`: over all categories first. `rating_sd`: the mean standard deviation of its ratings of one reply; null
-    with one repeat.
-    """
-
-    format: Literal["helmbench-rating-calibration-1"] = "helmbench-rating-calibration-1"
-    judge: str
-    prompt_hash: str | None
-    dataset: str
-    calibration_hash: str
-    agreement: list[RatingAgreement]
-    flips: list[Flips]
-    repeats: int
-    self_agreement: Estimate | None
-    rating_sd: float | None
     labels: dict[str, str | None]
 
 
@@ -122,8 +108,12 @@ def criterion_hash(criterion: CriterionRow, rows: Sequence[CalibrationRow]) -> s
     return digest([criterion.criterion_hash, own])[:16]
 
 
-def calibration_hash(release: Release) -> str:
-    return digest({name: criterion_hash(k, release.calibration) for name, k in release.criteria.items()})[:16]
+def calibration_hash(release: Release, kind: Kind = "criterion") -> str:
+    """The hash of the criteria or protocols and their replies; agreement measured under another hash doesn't apply."""
+    if kind == "criterion":
+        return digest({name: criterion_hash(k, release.calibration) for name, k in release.criteria.items()})[:16]
+    rows = [r.model_dump(mode="json") for r in sorted(release.rating_calibration, key=lambda r: r.id)]
+    return digest([{p.category: p.protocol_hash for p in release.protocols.values()}, rows])[:16]
 
 
 def unmeasured(name: str | None, key: str, reason: str) -> CriterionAgreement:
@@ -165,17 +155,19 @@ def calibrate(
     identity: JudgeIdentity,
     repeats: Sequence[JudgeLabels],
     others: Mapping[str, tuple[str, JudgeLabels]] | None = None,
+    kind: Kind = "criterion",
 ) -> Calibration:
     """Every figure of one judge. `repeats`: the calibrated wording's labels, one mapping per repeat; the first is used
     as in a run. `others`: the labels of other wordings, with their prompt hashes.
     """
-    rows, first, others = release.calibration, repeats[0], others or {}
-    overall, criteria = agreement_over(release, first)
-    reasons = why_unusable(identity, overall, criteria, release)
-    wordings = readings(rows, VERDICTS, [first, *(labels for _, labels in others.values())], earned(release))
-    again = readings(rows, VERDICTS, repeats, earned(release)).take(~_by_rule(rows, first)).without("author")
+    rows, first, others = _rows(release, kind), repeats[0], others or {}
+    overall, criteria = agreement_over(release, first, kind)
+    reasons = why_unusable(identity, overall, criteria, release) if kind == "criterion" else []
+    again = _whole(release, kind, repeats).take(~_by_rule(rows, first)).without("author")
     steady = again.repeated(NO_REPEAT) if len(repeats) > 1 else (None, None)
+    wordings = _whole(release, kind, [first, *(labels for _, labels in others.values())])
     return Calibration(
+        kind=kind,
         judge=identity.name,
         prompt_hash=identity.prompt_hash,
         wording=None if identity.offline else identity.wording,
@@ -186,58 +178,82 @@ def calibrate(
         by_language_models=all(r.author.startswith("language model") for r in rows),
         overall=overall,
         criteria=criteria,
-        confusion={name: confusion_of(own) for name, own in _by_criterion(release, first).items()},
+        confusion={name: confusion_of(own) for name, own in _by_criterion(release, kind, first).items()},
         flips=[flips(change, rows, first) for change in CHANGES],
         repeats=len(repeats),
         self_agreement=steady[0],
         self_kappa=steady[1],
+        rating_sd=_spread(again) if kind == "rating" else None,
         wordings=[
             _wording(name, prompt, wordings.between("author", "1", str(n)), rows, first, labels)
             for n, (name, (prompt, labels)) in enumerate(others.items(), start=2)
         ],
-        usable=not reasons,
+        usable=kind == "criterion" and not reasons,
         reasons=reasons,
         labels={r.id: first[r.id].label for r in rows},
     )
 
 
-def _by_criterion(release: Release, labels: JudgeLabels) -> dict[str, Readings]:
-    """The authors' labels and a judge's, of the criteria that have calibration rows."""
-    found = {}
-    for name in sorted({r.criterion for r in release.calibration}):
-        scale = OUTCOMES if release.criteria[name].kind == "graded" else VERDICTS
-        found[name] = readings([r for r in release.calibration if r.criterion == name], scale, [labels])
+def _rows(release: Release, kind: Kind) -> Sequence[CalibrationRow]:
+    return release.calibration if kind == "criterion" else release.rating_calibration
+
+
+def _whole(release: Release, kind: Kind, judges: Sequence[JudgeLabels]) -> Readings:
+    """The authors' labels and judges', on a scale that all criteria share."""
+    if kind == "rating":
+        return readings(release.rating_calibration, RATINGS, judges)
+    return readings(release.calibration, VERDICTS, judges, earned(release))
+
+
+def _by_criterion(release: Release, kind: Kind, labels: JudgeLabels) -> dict[str, Readings]:
+    """The authors' labels and a judge's, of the criteria or categories that have calibration rows."""
+    rows, found = _rows(release, kind), {}
+    for name in sorted({r.criterion for r in rows}):
+        graded = kind == "criterion" and release.criteria[name].kind == "graded"
+        scale = RATINGS if kind == "rating" else OUTCOMES if graded else VERDICTS
+        found[name] = readings([r for r in rows if r.criterion == name], scale, [labels])
     return found
 
 
-def agreement_over(release: Release, labels: JudgeLabels) -> tuple[CriterionAgreement, list[CriterionAgreement]]:
-    """The agreement over all replies, and for every criterion of the release, measured or not."""
-    rows = release.calibration
-    whole = readings(rows, VERDICTS, [labels], earned(release))  # comparable across criteria
-    points = np.array([release.scoring["points"][verdict] for verdict in VERDICTS], dtype=np.float64)
+def _spread(repeats: Readings) -> float | None:
+    """The mean standard deviation (n − 1) of the labels of one case, in steps; None without a case with two."""
+    own = repeats.take(repeats.several)
+    given = np.where(own.codes < 0, np.nan, own.codes)
+    return float(np.nanstd(given, axis=1, ddof=1).mean()) if own.shared else None
+
+
+def agreement_over(
+    release: Release, labels: JudgeLabels, kind: Kind = "criterion"
+) -> tuple[CriterionAgreement, list[CriterionAgreement]]:
+    """The agreement over all replies, and for every criterion, or category with a protocol, measured or not."""
+    rows, rated = _rows(release, kind), kind == "rating"
+    whole = _whole(release, kind, [labels])
+    points = None if rated else np.array([release.scoring["points"][v] for v in VERDICTS], dtype=np.float64)
 
     def measure(name: str | None, key: str, own: Readings) -> CriterionAgreement:
         """`own`: the labels of the criterion's rows, on its scale."""
         kept = np.array([name in (None, r.criterion) for r in rows], dtype=bool)
         agreed = np.array([_readers_agree(r) for r in rows], dtype=bool)[kept]
         worth = whole.take(kept)
+        weights: Weighting = "quadratic" if rated else "identity"
         return CriterionAgreement(
             criterion=name,
             hash=key,
             replies=len(own.codes),
             by_rule=int(_by_rule(rows, labels)[kept].sum()),
             unscored=int((~own.several).sum()),
-            kappa=own.kappa(),
-            kappa_agreed=own.take(agreed).kappa(),
-            raw=own.raw("no reply has a label"),
-            bias=worth.bias(points),
-            fail_recall=worth.recall(0, "the author fails no reply that the judge labeled"),
+            kappa=own.kappa(weights),
+            kappa_agreed=own.take(agreed).kappa(weights),
+            raw=own.raw(NO_LABEL),
+            within_one=own.within_one(NO_LABEL) if rated else None,
+            bias=worth.bias(points, NO_LABEL),
+            fail_recall=worth.recall(0, NO_ONE if rated else NO_FAIL),
             too_low=False,
         )
 
-    criteria, measured = [], _by_criterion(release, labels)
-    for name, criterion in sorted(release.criteria.items()):
-        key = criterion_hash(criterion, rows)
+    criteria, measured, hash_ = [], _by_criterion(release, kind, labels), calibration_hash(release, kind)
+    for name in release.protocols if rated else sorted(release.criteria):
+        key = hash_ if rated else criterion_hash(release.criteria[name], rows)
         if name not in measured:
             criteria.append(unmeasured(name, key, NO_ROWS))
         elif all(labels[r.id].unscored == NO_READING for r in rows if r.criterion == name):
@@ -245,9 +261,9 @@ def agreement_over(release: Release, labels: JudgeLabels) -> tuple[CriterionAgre
         else:
             found = measure(name, key, measured[name])
             high = found.kappa.high
-            too_low = high is None or high < float(release.scoring["judge_criterion_kappa"])
+            too_low = not rated and (high is None or high < float(release.scoring["judge_criterion_kappa"]))
             criteria.append(found.model_copy(update={"too_low": too_low}))
-    return measure(None, calibration_hash(release), whole), criteria
+    return measure(None, hash_, whole), criteria
 
 
 def why_unusable(
@@ -347,55 +363,3 @@ def _wording(
         changed=c.share(moved[asked], three.take(asked).clusters, "no reply has a label in both wordings"),
         gain=gain,
     )
-
-
-# --- ratings, 1 to 5
-
-
-def rating_hash(release: Release) -> str:
-    """Hash of the protocols and the replies; agreement measured under another hash doesn't apply."""
-    rows = [r.model_dump(mode="json") for r in sorted(release.rating_calibration, key=lambda r: r.id)]
-    return digest([{p.category: p.protocol_hash for p in release.protocols.values()}, rows])[:16]
-
-
-def calibrate_ratings(release: Release, identity: JudgeIdentity, repeats: Sequence[JudgeLabels]) -> RatingCalibration:
-    """Every figure of one judge; the first of `repeats` is used as in a run."""
-    rows, first = release.rating_calibration, repeats[0]
-    again = readings(rows, RATINGS, repeats).take(~_by_rule(rows, first)).without("author")
-    again = again.take(again.several)
-    given = np.where(again.codes < 0, np.nan, again.codes)
-    return RatingCalibration(
-        judge=identity.name,
-        prompt_hash=identity.prompt_hash,
-        dataset=release.manifest.version,
-        calibration_hash=rating_hash(release),
-        agreement=rating_agreement(release, first),
-        flips=[flips(change, rows, first) for change in CHANGES],
-        repeats=len(repeats),
-        self_agreement=again.raw() if again.shared else None,
-        rating_sd=float(np.nanstd(given, axis=1, ddof=1).mean()) if again.shared else None,
-        labels={r.id: first[r.id].label for r in rows},
-    )
-
-
-def rating_agreement(release: Release, labels: JudgeLabels) -> list[RatingAgreement]:
-    """The agreement over all replies, and by category for each of the release's protocols."""
-    found = []
-    for category in (None, *release.protocols):
-        rows = [r for r in release.rating_calibration if category in (None, r.criterion)]
-        own = readings(rows, RATINGS, [labels])
-        found.append(
-            RatingAgreement(
-                category=category,
-                replies=len(rows),
-                by_rule=int(_by_rule(rows, labels).sum()),
-                unscored=int((~own.several).sum()),
-                kappa=own.kappa("quadratic") if rows else Estimate(value=None, reason=NO_RATED),
-                raw=own.raw(NO_RATING),
-                within_one=own.within_one(NO_RATING),
-                bias=own.bias(reason=NO_RATING),
-                harmful_recall=own.recall(0, "the author rates no reply 1 that the judge rated"),
-                reason=None if rows else NO_RATED,
-            )
-        )
-    return found

@@ -22,10 +22,9 @@ from judge import panel
 from judge.agreement.answers import JudgeLabel
 from judge.agreement.calibration import (
     Calibration,
-    RatingCalibration,
     agreement_over,
+    calibration_hash,
     criterion_hash,
-    rating_hash,
     unmeasured,
     why_unusable,
 )
@@ -34,7 +33,7 @@ from judge.llm import batch
 from judge.llm.category_question import offered
 from judge.llm.questions import prompt_hash
 from judge.replies.schema import RunError
-from judge.schema import CriterionAgreement, JudgeAgreement, PeopleAgreement, PeopleCoarse, RatingAgreement
+from judge.schema import CriterionAgreement, JudgeAgreement, PeopleAgreement, PeopleCoarse
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
 from judge.wording import calibration_caveat
@@ -156,16 +155,16 @@ def _entry(
     )
 
 
-def of_ratings(identity: JudgeIdentity, folders: Iterable[Path], release: Release) -> list[RatingAgreement]:
+def of_ratings(identity: JudgeIdentity, folders: Iterable[Path], release: Release) -> list[CriterionAgreement]:
     """The rating agreement that `helmbench calibrate` wrote to one of these folders for this model, prompt and set, or
     an empty list.
     """
-    expected = (identity.name, identity.prompt_hash, rating_hash(release))
+    expected = (identity.name, identity.prompt_hash, calibration_hash(release, "rating"))
     for path in (folder / RATING_FILE for folder in folders):
         if path.is_file():
-            found = read(path, RatingCalibration)
+            found = read(path, Calibration)
             if (found.judge, found.prompt_hash, found.calibration_hash) == expected:
-                return found.agreement
+                return [found.overall, *found.criteria]
     return []
 
 

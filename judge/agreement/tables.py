@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from dataset_builder.release import Release
 from helmbench_common.tables import columns
-from judge.agreement.calibration import Calibration, Confusion, Flips, RatingCalibration, Wording
+from judge.agreement.calibration import Calibration, Confusion, Flips, Wording
 from judge.agreement.labels import AgreementReport
 from judge.agreement.validation import Figures, Validation
-from judge.schema import CriterionAgreement, RatingAgreement
+from judge.schema import CriterionAgreement
 from judge.statistics.agreement import Agreement, PairAgreement
 from judge.statistics.estimate import Estimate
 from judge.wording import NONE, calibration_caveat, coefficient, hundredths, percent, plain
@@ -54,31 +54,42 @@ def _confusion(title: str, k: Confusion) -> str:
 
 
 def calibration_text(c: Calibration, release: Release) -> str:
-    """Output of `helmbench calibrate` for one judge and the calibration set."""
+    """Output of `helmbench calibrate` for one judge and one calibration set."""
     asked = f", prompt {c.wording} {c.prompt_hash}, {c.repeats} repeats" if c.prompt_hash else ", word counts"
+    if c.kind == "rating":
+        of, what, unit, lowest, on = "categories of ratings", "rating", "steps", "1", "with quadratic weights"
+    else:
+        of, what, unit, lowest = "criteria", "label", "points", "FAIL"
+        on = "FAIL whatever its way; over all criteria, on what the labels earn"
+    head = ("replies", "by rule", "unscored", "κ, all replies", "κ, agreed replies", "agreed", "raw", "within one")
+    return blocks(
+        f"# {c.judge}{asked}",
+        f"{c.overall.replies} replies, {len(c.criteria)} {of}, dataset {c.dataset}, calibration {c.calibration_hash}",
+        calibration_caveat(c.overall.replies, c.agreed, c.readers, c.by_language_models, c.judge),
+        table(
+            ["criterion", *head, f"bias ({unit})", f"recall of {lowest}"],
+            [_criterion(a) for a in [*c.criteria, c.overall]],
+        )
+        + f"\nκ is Cohen's, the judge against the author's label, {on}.\nVariants of one reply count as one in every "
+        f"interval.\nBias: mean {unit} of the judge less the author's; above 0 the judge is too kind. By rule: decided "
+        "before the judge, as in a run.",
+        *(_confusion(f"{name} (rows: author)", k) for name, k in c.confusion.items()),
+        _flips(what, c.flips),
+        _repeats(c),
+        _wordings(c) if c.kind == "criterion" else "",
+        _verdict(c, release) if c.kind == "criterion" else "",
+    )
+
+
+def _verdict(c: Calibration, release: Release) -> str:
     least = release.scoring["judge_criterion_kappa"]
     rule = (
         f"Required: κ of {release.scoring['judge_kappa']} or more over all replies, and no criterion whose upper limit "
         f"is below {least} (marked *)."
     )
-    head = ("criterion", "replies", "by rule", "unscored", "κ, all replies", "κ, agreed replies", "agreed", "raw")
-    return blocks(
-        f"# {c.judge}{asked}",
-        f"{c.overall.replies} replies, {len(c.criteria)} criteria, dataset {c.dataset}, "
-        f"calibration {c.calibration_hash}",
-        calibration_caveat(c.overall.replies, c.agreed, c.readers, c.by_language_models, c.judge),
-        table([*head, "bias (points)", "recall of FAIL"], [_criterion(a) for a in [*c.criteria, c.overall]])
-        + "\nκ is Cohen's, the judge against the author's label, FAIL whatever its way; over all criteria, on what the "
-        "labels earn.\nVariants of one reply count as one in every interval.\nBias: mean points (0 to 1) of the judge "
-        "less the author's; above 0 the judge is too kind. By rule: decided before the judge, as in a run.",
-        *(_confusion(f"{name} (rows: author)", k) for name, k in c.confusion.items()),
-        _flips("label", c.flips),
-        _repeats(c),
-        _wordings(c),
-        f"This judge MAY be used for a submission. {rule}"
-        if c.usable
-        else "\n- ".join(["This judge may NOT be used for a submission:", *c.reasons]) + f"\n{rule}",
-    )
+    if c.usable:
+        return f"This judge MAY be used for a submission. {rule}"
+    return "\n- ".join(["This judge may NOT be used for a submission:", *c.reasons]) + f"\n{rule}"
 
 
 def _flips(what: str, found: Sequence[Flips]) -> str:
@@ -89,12 +100,12 @@ def _flips(what: str, found: Sequence[Flips]) -> str:
 
 
 def _criterion(a: CriterionAgreement) -> list[object]:
-    name = a.criterion or "all criteria"
+    name = plain(a.criterion or "all")
     if a.reason:
-        return [name, *[NONE] * 8, a.reason]
+        return [name, *[NONE] * 9, a.reason]
     name += " *" if a.too_low else ""
     kappas = (a.kappa, a.kappa_agreed, a.kappa_agreed.n)
-    return [name, a.replies, a.by_rule, a.unscored, *kappas, a.raw, a.bias, a.fail_recall]
+    return [name, a.replies, a.by_rule, a.unscored, *kappas, a.raw, a.within_one, a.bias, a.fail_recall]
 
 
 def _repeats(c: Calibration) -> str:
@@ -105,6 +116,7 @@ def _repeats(c: Calibration) -> str:
     return (
         f"Self-agreement over {c.repeats} repeats, on what the judge itself reads: raw "
         f"{coefficient(c.self_agreement)}, Fleiss' κ {coefficient(c.self_kappa)}"
+        + (f", mean SD {hundredths(c.rating_sd)}" if c.kind == "rating" else "")
     )
 
 
@@ -125,28 +137,6 @@ def _effect(w: Wording) -> str:
     if w.gain.low > 0:
         return f"{what} agrees better"
     return f"{what} agrees worse" if w.gain.high < 0 else f"no difference that this set can show for {what}"
-
-
-def ratings_text(r: RatingCalibration) -> str:
-    """Output of `helmbench calibrate` for one judge and the rating calibration set."""
-    approximate = "" if r.prompt_hash else " This judge counts words and is approximate."
-    head = ["ratings, by category", "replies", "by rule", "unscored", "κ quadratic", "raw", "within one"]
-    return blocks(
-        table([*head, "bias (steps)", "recall of 1"], [_category(a) for a in [*r.agreement[1:], r.agreement[0]]])
-        + f"\nThe other rating is the author's, not a clinician's.{approximate} Bias above 0: the judge is too kind.",
-        _flips("rating", [f for f in r.flips if f.pairs]),
-        f"Self-agreement over {r.repeats} repeats: raw {coefficient(r.self_agreement)}, mean SD "
-        f"{hundredths(r.rating_sd)}."
-        if r.self_agreement
-        else "",
-    )
-
-
-def _category(a: RatingAgreement) -> list[object]:
-    name = plain(a.category) if a.category else "all categories"
-    if a.reason:
-        return [name, "0", *[NONE] * 6, a.reason]
-    return [name, a.replies, a.by_rule, a.unscored, a.kappa, a.raw, a.within_one, a.bias, a.harmful_recall]
 
 
 def validation_text(v: Validation) -> str:

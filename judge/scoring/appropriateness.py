@@ -58,7 +58,7 @@ def appropriateness(
     asked: MessageSet,
     judge: schema.Judge,
     *,
-    agreement: Sequence[schema.RatingAgreement] = (),
+    agreement: Sequence[schema.CriterionAgreement] = (),
     notes: Sequence[str] = (),
 ) -> schema.Appropriateness:
     """All figures of a run's ratings. `verdicts`: of the messages that were run.
