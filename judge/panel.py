@@ -67,8 +67,8 @@ def majority(labels: Sequence[str | None], worst_first: Sequence[str], ways: Seq
     heard = [x for x in labels if x is not None]
     if 2 * len(heard) < len(labels) or not heard:
         return None
-    chosen = min(_most([_base(x) for x in heard]), key=lambda x: int(x) if x.isdecimal() else worst_first.index(x))
-    named = _most([x for x in heard if _base(x) == chosen])
+    chosen = min(_most([base(x) for x in heard]), key=lambda x: int(x) if x.isdecimal() else worst_first.index(x))
+    named = _most([x for x in heard if base(x) == chosen])
     return min(named, key=lambda x: (ways.index(way) if (way := x.partition("-")[2]) in ways else len(ways), x))
 
 
@@ -196,10 +196,11 @@ def _card(
 
 def _label(v: Verdict) -> str | None:
     ballot = _ballot(v)
-    return None if ballot is None else _base(ballot)
+    return None if ballot is None else base(ballot)
 
 
-def _base(label: str) -> str:
+def base(label: str) -> str:
+    """A label without its way to fail: FAIL-misses → FAIL."""
     return label.partition("-")[0]
 
 

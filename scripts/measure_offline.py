@@ -10,7 +10,6 @@ scripts/train_offline.py; then `make generated` and `make validations`.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,14 +19,15 @@ from make_validations import FOLDERS
 from dataset_builder.release import Release, open_release
 from helmbench_common.files import write_whole
 from helmbench_common.jsonl import objects
-from helmbench_common.tables import columns
 from judge.agreement.published.labeled_set import Item, LabeledSet, Scale
 from judge.agreement.published.sets import read_set
+from judge.agreement.tables import table
 from judge.agreement.validation import Source, measured
 from judge.offline import judge as offline
 from judge.offline.model import FEWEST, LEAST, MEASURED, OTHERS, measured_as, questions, reads
 from judge.replies.script import visible
 from judge.schema import OUTCOMES, VERDICTS
+from judge.statistics.estimate import Estimate
 from judge.wording import percent
 
 PEOPLE = ("bhh-ratings", "psychosis")
@@ -71,12 +71,12 @@ def _read_by(path: Path, release: Release) -> dict[str, Labelled]:
             found.setdefault(name, []).append(
                 Item(row["id"], tuple(row["said"]), plain, row["reply"], name, family=row["said"][-1])
             )
-    return {name: Labelled("readers (language models)", _set(name, items, release)) for name, items in found.items()}
-
-
-def _set(name: str, items: Iterable[Item], release: Release) -> LabeledSet:
-    scale = Scale(OUTCOMES if release.criteria[name].kind == "graded" else VERDICTS)
-    return LabeledSet(name, "odd", "criterion", scale, tuple(items))
+    sets = {}
+    for name, items in found.items():
+        scale = Scale(OUTCOMES if release.criteria[name].kind == "graded" else VERDICTS)
+        what = LabeledSet(name, "odd", "criterion", scale, tuple(items))
+        sets[name] = Labelled("readers (language models)", what)
+    return sets
 
 
 def _figures(labelled: Labelled) -> dict[str, Any]:
@@ -108,24 +108,17 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _table(figures: dict[str, dict[str, Any] | None]) -> str:
-    head = "question|labels by|replies|decides|not the most common|κ of these|95 % interval|among them|may decide"
-    return columns(head.split("|"), [(name, *_row(own)) for name, own in figures.items()])
-
-
-def _row(own: dict[str, Any] | None) -> tuple[str, ...]:
-    if not own:
-        return ("nobody", "0", "–", "–", "–", "–", "–", "no")
-    kappa = own["kappa"]
-    return (
-        own["by"],
-        str(own["replies"]),
-        percent(own["decided"] / own["replies"]),
-        str(own["others"]),
-        "–" if kappa is None else f"{kappa:.2f}",
-        "–" if own["low"] is None else f"[{own['low']:.2f}, {own['high']:.2f}]",
-        "–" if own["among_them"] is None else f"{own['among_them']:.2f}",
-        "yes" if reads(own) else "no",
-    )
+    head = ("question", "labels by", "replies", "decides", "not the most common", "κ of these", "among them")
+    rows: list[list[object]] = []
+    for name, own in figures.items():
+        if own:
+            kappa, them = Estimate(value=own["kappa"], low=own["low"], high=own["high"]), own["among_them"]
+            decides = percent(own["decided"] / own["replies"])
+            counts = [own["by"], own["replies"], decides, own["others"], kappa, Estimate(value=them)]
+            rows.append([name, *counts, "yes" if reads(own) else "no"])
+        else:
+            rows.append([name, "nobody", 0, *[None] * 4, "no"])
+    return table([*head, "may decide"], rows)
 
 
 if __name__ == "__main__":

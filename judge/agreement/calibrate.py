@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 from dataset_builder.release import Release
 from helmbench_common.files import write_whole
 from judge.agreement.answers import JudgedCases, Passes, Task, examine, row_of
-from judge.agreement.calibration import NO_REPEAT, calibrate, plain
+from judge.agreement.calibration import NO_REPEAT, calibrate
 from judge.agreement.cases import Case, read_cases
 from judge.agreement.known import FILE, RATING_FILE
 from judge.agreement.labels import Item, LabelTable, read_labels
 from judge.agreement.tables import blocks, calibration_text, table
 from judge.llm.asking import Asker
 from judge.llm.questions import prompt_hash
+from judge.panel import base
 from judge.replies.schema import RunError
 from judge.statistics.coefficients import Coefficient, estimate
 from judge.statistics.estimate import Estimate
@@ -112,7 +113,7 @@ def _check(people: LabelTable, cases: Sequence[Case], release: Release) -> None:
             "each label"
         )
     for item, case in zip(people.items, cases, strict=True):
-        known = {plain(x) for x in release.criteria[case.criterion].labels}
+        known = {base(x) for x in release.criteria[case.criterion].labels}
         for rater, own in people.labels.items():
             if item in own and own[item] not in known:
                 expected = ", ".join(sorted(known))
@@ -122,7 +123,7 @@ def _check(people: LabelTable, cases: Sequence[Case], release: Release) -> None:
 def _candidate(judge: JudgedCases, people: LabelTable) -> Candidate:
     name, items = judge.identity.name, people.items
     repeats = [
-        {item: plain(x) for n, item in enumerate(items) if (x := labels[str(n)].label)} for labels in judge.repeats
+        {item: base(x) for n, item in enumerate(items) if (x := labels[str(n)].label)} for labels in judge.repeats
     ]
     asked = tuple(item for n, item in enumerate(items) if not judge.repeats[0][str(n)].by_rule)
     own = LabelTable({str(n): labels for n, labels in enumerate(repeats)}, asked)

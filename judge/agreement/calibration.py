@@ -16,6 +16,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow, CriterionRow, GradedCheck, Label, Outcome, Strict
 from helmbench_common.hashing import digest
 from judge.agreement.answers import NO_READING, JudgeLabels
+from judge.panel import base
 from judge.schema import OUTCOMES, RATINGS, VERDICTS, CriterionAgreement
 from judge.statistics import coefficients as c
 from judge.statistics.agreement import Readings
@@ -123,16 +124,11 @@ def unmeasured(name: str | None, key: str, reason: str) -> CriterionAgreement:
     return CriterionAgreement(criterion=name, hash=key, **counts, **figures, too_low=False, reason=reason)
 
 
-def plain(label: str) -> str:
-    """A label without its way to fail: FAIL-misses → FAIL."""
-    return label.partition("-")[0]
-
-
 def readings(
     rows: Sequence[CalibrationRow],
     scale: Sequence[str],
     judges: Sequence[JudgeLabels],
-    read: Callable[[CalibrationRow, str], str] = lambda _, label: plain(label),
+    read: Callable[[CalibrationRow, str], str] = lambda _, label: base(label),
 ) -> Readings:
     """The authors' labels of rows, then each judge's, named from 1. `read`: a row's label on the scale."""
     origin = {r.id: r.same_as for r in rows}
@@ -307,7 +303,7 @@ def earned(release: Release) -> Callable[[CalibrationRow, str], str]:
 
     def verdict(row: CalibrationRow, label: str) -> str:
         if label not in OUTCOMES:
-            return plain(label)
+            return base(label)
         if (known := worth.get((row.criterion, row.polarity))) is None:
             raise ValueError(
                 f"{row.id}: no {row.polarity} sample of the release is checked by '{row.criterion}', so it is unknown "

@@ -20,6 +20,7 @@ from helmbench_common.formats.plain_file import read_text
 from helmbench_common.formats.refused import FormatError, shown
 from helmbench_common.jsonl import plain
 from judge.agreement.labels import records
+from judge.panel import base
 from judge.replies.schema import SHOWN, RunError, run_error
 from judge.schema import RATINGS, VERDICTS, LabelKind, LabelledRows, SetName
 
@@ -85,8 +86,8 @@ class LabeledSet(NamedTuple):
         """Maps a judge's label to this scale."""
         if label is None:
             return None
-        plain = label.partition("-")[0] if self.kind == "criterion" else label
-        return self.reads.get(plain, plain)
+        label = base(label) if self.kind == "criterion" else label
+        return self.reads.get(label, label)
 
 
 def nearest(mean: float) -> int:
