@@ -165,22 +165,20 @@ class JudgeAgreement(Card):
     reasons: list[str] = []
 
 
-class PeopleCoarse(Card):
-    """The same agreement on fewer labels, such as crisis or not."""
+class PeopleFigures(Card):
+    """A judge's agreement with people on some items. `kappa`: the judge with the people's common label; `people`: among
+    themselves. `decided`: of `items`, those that the judge labeled.
+    """
 
-    items: int
-    decided: int
+    items: int = Field(ge=0)
+    decided: int = Field(ge=0)
     kappa: Estimate
     people: Estimate
 
 
-class PeopleAgreement(Card):
-    """A judge's agreement with people's labels, on one set of them (`helmbench validate`). It contains no text.
-
-    `kappa`: the judge with the people's common label, by `statistic`; `people`: among themselves. `decided`: of
-    `items`, those that the judge labeled. `prompt_hash`, `dataset`: of the question it was asked. `passes`: how often,
-    independently; `between`: κ between these. `reason`: why these figures don't apply to this run's judge, such as
-    another question; the judge's are then null.
+class PeopleSet(PeopleFigures):
+    """On one set of people's labels. `kappa`, `people`: by `statistic`. `prompt_hash`, `dataset`: of the question that
+    the judge was asked. `between`: κ between its independent passes.
     """
 
     judge: JudgeName
@@ -189,14 +187,19 @@ class PeopleAgreement(Card):
     kind: LabelKind
     prompt_hash: str | None = Field(max_length=64)
     dataset: str = Field(max_length=64)
-    items: int = Field(ge=0)
-    decided: int = Field(ge=0)
     statistic: Literal["Cohen's κ, quadratic", "Cohen's κ"]
-    kappa: Estimate
-    people: Estimate
-    coarse: PeopleCoarse | None = None
-    passes: int = Field(default=1, ge=1)
     between: Estimate | None = None
+
+
+class PeopleAgreement(PeopleSet):
+    """A judge's agreement with people's labels (`helmbench validate`). It contains no text.
+
+    `coarse`: the same on fewer labels, such as crisis or not. `passes`: how often it was asked, independently.
+    `reason`: why these figures don't apply to this run's judge, such as another question; the judge's are then null.
+    """
+
+    coarse: PeopleFigures | None = None
+    passes: int = Field(default=1, ge=1)
     reason: str | None = Field(default=None, max_length=500)
 
 

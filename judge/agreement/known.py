@@ -33,7 +33,7 @@ from judge.llm import batch
 from judge.llm.category_question import offered
 from judge.llm.questions import prompt_hash
 from judge.replies.schema import RunError
-from judge.schema import CriterionAgreement, JudgeAgreement, PeopleAgreement, PeopleCoarse
+from judge.schema import CriterionAgreement, JudgeAgreement, PeopleAgreement, PeopleFigures, PeopleSet
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
 from judge.wording import calibration_caveat
@@ -201,18 +201,12 @@ def _below(home: Path, judge: JudgeIdentity) -> Iterator[Validation]:
 
 def entry(v: Validation, reason: str | None = None) -> PeopleAgreement:
     """A validation as it appears in a scorecard; `reason`: why the judge's figures don't apply to this run."""
-    shared = {"judge", "set", "rows", "kind", "prompt_hash", "dataset", "items", "statistic", "people"}
-    none = Estimate(value=None, reason=reason)
-    coarse = v.coarse and PeopleCoarse(**v.coarse.model_dump(include={"items", "decided", "kappa", "people"}))
-    return PeopleAgreement(
-        **v.model_dump(include=shared),
-        decided=0 if reason else v.decided,
-        kappa=none if reason else v.kappa,
-        coarse=None if reason else coarse,
-        passes=len(v.passes),
-        between=None if reason else v.between,
-        reason=reason,
-    )
+    given = v.model_dump(include=set(PeopleSet.model_fields))
+    if reason:
+        given |= {"decided": 0, "kappa": Estimate(value=None, reason=reason), "between": None}
+    elif v.coarse:
+        given["coarse"] = v.coarse.model_dump(include=set(PeopleFigures.model_fields))
+    return PeopleAgreement(**given, passes=len(v.passes), reason=reason)
 
 
 def _other_question(v: Validation, identity: JudgeIdentity, release: Release) -> str | None:

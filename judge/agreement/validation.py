@@ -30,7 +30,7 @@ from judge.llm.category_question import offered
 from judge.offline import judge as offline
 from judge.replies.schema import RunError
 from judge.rules.answers import conduct
-from judge.schema import JudgeName, LabelKind, LabelledRows, SetName
+from judge.schema import LabelKind, PeopleFigures, PeopleSet
 from judge.statistics.agreement import Readings
 from judge.statistics.coefficients import Weighting
 from judge.statistics.estimate import Estimate
@@ -40,16 +40,10 @@ WIDEST = 10
 Answers = Mapping[str, str | None]  # a judge's labels by item; None if missing
 
 
-class Figures(Strict):
-    """Agreement on some items. `decided`: items that the judge labeled. `kappa`: the judge with the people's common
-    label; `raters`: with each person; `people`: between people; `published`: other judges with the common label.
-    """
+class Figures(PeopleFigures):
+    """Also `raters`: the judge with each person; `published`: other judges with the common label."""
 
-    items: int
-    decided: int
-    kappa: Estimate
     raters: dict[str, Estimate]
-    people: Estimate
     published: dict[str, Estimate]
 
     @property
@@ -76,26 +70,18 @@ class PassFigures(Strict):
     kappa: Estimate
 
 
-class Validation(Figures):
+class Validation(Figures, PeopleSet):
     """One judge against a set of human labels. Contains no message or reply text.
 
-    `asked`: hashes of the criteria, protocols or taxonomy in the judge's questions, by name. `statistic`, `reference`,
-    `among`: the statistic behind `kappa`, the common label it uses, and the statistic behind `people`. Figures are from
-    the judge's first pass; `passes` has each pass, and `between` is κ between passes, the mean over pairs; null with
-    one pass. `coarse`: the same on fewer labels, such as crisis or not. `groups`: by category, dimension or model.
-    `answers`: how often the judge chose each of its own labels. `widest`: ids of the items with the largest
-    disagreements.
+    `asked`: hashes of the criteria, protocols or taxonomy in the judge's questions, by name. `reference`, `among`: the
+    people's common label, and the statistic behind `people`. Figures are from the judge's first pass; `passes` has each
+    pass, and `between` is the mean over pairs of them; null with one. `coarse`: the same on fewer labels, such as
+    crisis or not. `groups`: by category, dimension or model. `answers`: how often the judge chose each of its own
+    labels. `widest`: ids of the items with the largest disagreements.
     """
 
     format: Literal["helmbench-validation-1"] = "helmbench-validation-1"
-    set: SetName
-    rows: LabelledRows
-    kind: LabelKind
-    judge: JudgeName
-    prompt_hash: str | None = Field(max_length=64)
-    dataset: str = Field(max_length=64)
     asked: dict[str, str]
-    statistic: Literal["Cohen's κ, quadratic", "Cohen's κ"]
     reference: Literal["mean", "settled", "majority"]
     among: Literal["Cohen's κ, mean over pairs", "Fleiss' κ"]
     per_class: dict[str, ClassFigures]
@@ -105,7 +91,6 @@ class Validation(Figures):
     answers: dict[str, int]
     widest: list[str]
     passes: list[PassFigures] = Field(min_length=1)
-    between: Estimate | None
     notes: list[str]
 
 
