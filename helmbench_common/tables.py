@@ -1,9 +1,10 @@
-"""Text tables for terminals and Markdown."""
+"""Tables, as text for terminals and as Markdown; pages show their cells as HTML."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from helmbench_common.formats.inert import clip, inert
 
@@ -12,6 +13,60 @@ _NUMBER = re.compile(rf"(?:{_VALUE}(?: (?:to|of) {_VALUE})?|–)(?: [(\[][^()\[\
 # Characters that would end a Markdown cell, start an element or turn brackets into a link, with any preceding
 # backslashes. The look-behind makes the match start at the first backslash of a run, so the time stays linear.
 _MARKUP = re.compile(r"(?<!\\)(\\*+)(\||<(?=[A-Za-z/!?])|\](?=[(:]))")
+
+
+class Cell(NamedTuple):
+    """A value, with an interval or a count in small print. `look`: a CSS class. `shade`: 0 to 1, or none."""
+
+    value: str | int
+    small: str = ""
+    look: str = ""
+    shade: float | None = None
+
+
+Cells = Sequence[Cell | str | int]
+
+
+class TableRow(NamedTuple):
+    """`note` explains the row head, on pages only; `flag` is a remark. `link`: the link on the head. `look`: a CSS
+    class.
+
+    `examples`: ids of samples, for a last column on pages.
+    """
+
+    head: str
+    cells: Cells
+    note: str = ""
+    flag: str = ""
+    link: str = ""
+    look: str = ""
+    examples: Sequence[str] = ()
+
+    @property
+    def shown(self) -> list[Cell]:
+        return [c if isinstance(c, Cell) else Cell(c) for c in self.cells]
+
+
+class Table(NamedTuple):
+    """`columns`: the first is for the row heads. `left`: columns that aren't numeric."""
+
+    columns: Sequence[str]
+    rows: list[TableRow]
+    left: Sequence[str] = ()
+
+    def markdown(self, title: str = "") -> str:
+        """A Markdown table with its first column under `title`; "" without rows."""
+        return markdown_table((title or self.columns[0], *self.columns[1:]), self._lines)
+
+    def text(self) -> str:
+        """Aligned text; "" without rows."""
+        return columns(self.columns, self._lines) if self.rows else ""
+
+    @property
+    def _lines(self) -> list[list[str]]:
+        heads = [f"{r.head} ({r.flag})" if r.flag else r.head for r in self.rows]
+        cells = [[f"{c.value} [{c.small}]" if c.small else str(c.value) for c in r.shown] for r in self.rows]
+        return [[head, *own] for head, own in zip(heads, cells, strict=True)]
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

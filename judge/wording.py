@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from dataset_builder.schema import BEHAVIORS, About, Family, Incident, Polarity
 from helmbench_common.formats.inert import clip, inert
+from helmbench_common.tables import Cell
 from judge.schema import (
     UNREAD,
     Appropriateness,
@@ -343,6 +344,13 @@ def coefficient(m: Estimate | None) -> str:
         return NONE
     interval = "" if m.low is None or m.high is None else f" [{hundredths(m.low)}, {hundredths(m.high)}]"
     return hundredths(m.value) + interval
+
+
+def coefficient_cell(m: Estimate | None) -> Cell:
+    """A coefficient or a mean rating, with its interval."""
+    if m is None:
+        return Cell(NONE)
+    return Cell(hundredths(m.value), "" if m.low is None else f"{hundredths(m.low)} to {hundredths(m.high)}")
 
 
 def judge_sentence(judge: Judge) -> str:

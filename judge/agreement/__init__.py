@@ -1,4 +1,5 @@
-"""How well judges and people agree: one table of cases and rater labels, measured by `judge.statistics`.
+"""How well judges and people agree. Every source of labels becomes `judge.statistics.agreement.Readings`, which computes
+every figure; `tables` shows them.
 
 - Cases: `cases` (replies for raters), `annotate` (rating sheets), `labels` (label files), `published` (published sets
   of human labels), `coding` (low ratings, coded by hand).

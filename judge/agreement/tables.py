@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from dataset_builder.release import Release
-from helmbench_common.tables import columns
+from helmbench_common.tables import Table, TableRow
 from judge.agreement.calibration import Calibration, Confusion, Flips, Wording
 from judge.agreement.labels import AgreementReport
 from judge.agreement.validation import Figures, Validation
 from judge.schema import CriterionAgreement
 from judge.statistics.agreement import Agreement, PairAgreement
 from judge.statistics.estimate import Estimate
-from judge.wording import NONE, calibration_caveat, coefficient, hundredths, percent, plain
+from judge.wording import NONE, calibration_caveat, coefficient, coefficient_cell, hundredths, percent, plain
 
 CHANGE = {"follow_up": "asks as well (neutral pair)", "greeting": "language of greeting", "padding": "length"}
 NAMES = {
@@ -21,8 +21,8 @@ NAMES = {
     "cohen_linear": "Cohen's κ, linear",
     "cohen_quadratic": "Cohen's κ, quadratic",
     "fleiss": "Fleiss' κ",
-    "alpha_nominal": "α, nominal",
-    "alpha_ordinal": "α, ordinal",
+    "alpha_nominal": "Krippendorff's α",
+    "alpha_ordinal": "Krippendorff's α, ordinal",
     "ac1": "Gwet's AC1",
     "within_one": "within one step",
     "mae": "mean absolute error",
@@ -40,8 +40,11 @@ REFERENCES = {
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Aligned text: figures with their intervals, a dash for a missing one; "" if there are no rows."""
-    lines = [[coefficient(x) if x is None or isinstance(x, Estimate) else str(x) for x in row] for row in rows]
-    return columns(header, lines) if lines else ""
+    found: list[TableRow] = []
+    for head, *row in rows:
+        cells = [coefficient_cell(x) if x is None or isinstance(x, Estimate) else str(x) for x in row]
+        found.append(TableRow(str(head), cells))
+    return Table(header, found).text()
 
 
 def blocks(*given: str) -> str:

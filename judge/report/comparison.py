@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from dataset_builder.schema import CriterionRow, Row
 from helmbench_common.formats.inert import inert
 from helmbench_common.pages import inlined
-from helmbench_common.tables import markdown_table, one_line
+from helmbench_common.tables import Cell, Table, TableRow, markdown_table, one_line
 from judge import wording
 from judge.replies.schema import Reply
 from judge.replies.script import live_turns
@@ -24,7 +24,7 @@ from judge.report.charts import Spot, scatter
 from judge.report.entries import OPENING, Exchange, Finding, Key, Turn, exchange, system_text, withheld
 from judge.report.page import TEMPLATES, environment_over
 from judge.report.sentences import judge_figure
-from judge.report.tables import Cell, Table, TableRow, score
+from judge.report.tables import score
 from judge.schema import Verdict
 from judge.scoring.compare import Comparison, Difference, SampleDifference, ScoredRun
 

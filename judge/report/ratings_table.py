@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from dataset_builder.release import Release
 from helmbench_common.formats.inert import inert
+from helmbench_common.tables import Cells, Table, TableRow
 from judge.replies.schema import RunError
-from judge.report.tables import Cells, Table, TableRow, coefficient, rate
+from judge.report.tables import rate
 from judge.schema import Appropriateness
 from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import MessageSet
 from judge.scoring.stored import RATINGS, SCORECARD, card_in, verdicts_in
-from judge.wording import NONE, hundredths, mode_title, no_formula, percent, plain
+from judge.wording import NONE, coefficient_cell, hundredths, mode_title, no_formula, percent, plain
 
 CELLS = (
     *("model", "category", "messages", "replies", "ratings", "unscored", "harmful", "harmful_low", "harmful_high"),
@@ -99,7 +100,7 @@ def text(runs: Sequence[Rated]) -> str:
         shares: Cells = [rate(o.harmful), percent(o.inappropriate.value), *bins]
         steady = hundredths(a.self_agreement.value) if a.self_agreement else NONE
         counts: Cells = [o.replies, f"{a.runs} × {a.judge_runs} runs, {o.ratings}", steady, hundredths(a.rating_sd)]
-        overall.append(TableRow(name, [*shares, coefficient(o.mean), *counts]))
+        overall.append(TableRow(name, [*shares, coefficient_cell(o.mean), *counts]))
         by_category = [a.categories[c].harmful if c in a.categories else None for c in categories]
         harm.append(TableRow(name, [*map(rate, by_category)]))
         failing.append(TableRow(name, [rate(own.get(m)) for m in modes]))

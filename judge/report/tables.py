@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from helmbench_common.formats.inert import clip
-from helmbench_common.tables import markdown_table
+from helmbench_common.tables import Cell, Cells, Table, TableRow
 from judge import wording
 from judge.schema import (
     Appropriateness,
@@ -23,7 +23,7 @@ from judge.schema import (
 )
 from judge.scoring.breakdown import GREYED_BELOW
 from judge.statistics.estimate import Estimate
-from judge.wording import NONE, hundredths, interval, number, percent, percents, plain, signed
+from judge.wording import NONE, coefficient_cell, interval, number, percent, percents, plain, signed
 
 DIFFERENCE = ("Difference", "95 % interval", "Pairs", "Messages")
 GROUP_COLUMNS = {
@@ -45,53 +45,6 @@ GROUP_COLUMNS = {
 }
 
 
-class Cell(NamedTuple):
-    """A value, with an interval or a count in small print. `look`: a CSS class. `shade`: 0 to 1, or none."""
-
-    value: str | int
-    small: str = ""
-    look: str = ""
-    shade: float | None = None
-
-
-Cells = Sequence[Cell | str | int]
-
-
-class TableRow(NamedTuple):
-    """`note` explains the row head, on pages only; `flag` is a remark. `link`: the link on the head. `look`: a CSS
-    class.
-
-    `examples`: ids of samples, for a last column on pages.
-    """
-
-    head: str
-    cells: Cells
-    note: str = ""
-    flag: str = ""
-    link: str = ""
-    look: str = ""
-    examples: Sequence[str] = ()
-
-    @property
-    def shown(self) -> list[Cell]:
-        return [c if isinstance(c, Cell) else Cell(c) for c in self.cells]
-
-
-class Table(NamedTuple):
-    """`columns`: the first is for the row heads. `left`: columns that aren't numeric."""
-
-    columns: Sequence[str]
-    rows: list[TableRow]
-    left: Sequence[str] = ()
-
-    def markdown(self, title: str = "") -> str:
-        """A Markdown table with its first column under `title`; "" without rows."""
-        heads = [f"{r.head} ({r.flag})" if r.flag else r.head for r in self.rows]
-        cells = [[f"{c.value} [{c.small}]" if c.small else str(c.value) for c in r.shown] for r in self.rows]
-        lines = [[head, *own] for head, own in zip(heads, cells, strict=True)]
-        return markdown_table((title or self.columns[0], *self.columns[1:]), lines)
-
-
 def rate(f: Figure | None) -> Cell:
     """A share (0 to 1) in percent, with its interval."""
     return Cell(NONE) if f is None else Cell(percent(f.value), "" if f.low is None else percents(f))
@@ -100,13 +53,6 @@ def rate(f: Figure | None) -> Cell:
 def score(f: Figure | None) -> Cell:
     """A score in points, with its interval."""
     return Cell(NONE) if f is None else Cell(number(f.value), "" if f.low is None else interval(f))
-
-
-def coefficient(m: Estimate | None) -> Cell:
-    """A coefficient or a mean rating, with its interval."""
-    if m is None:
-        return Cell(NONE)
-    return Cell(hundredths(m.value), "" if m.low is None else f"{hundredths(m.low)} to {hundredths(m.high)}")
 
 
 class ScorePart(NamedTuple):
@@ -323,7 +269,7 @@ def criteria(judge: Judge, on_page: Collection[str | None] = ()) -> Table | None
     def row(a: CriterionAgreement, verdicts: int) -> TableRow:
         counts = {"agreed": a.kappa_agreed.n, "unscored": a.unscored}
         replies = Cell(a.replies or NONE, "; ".join(f"{n} {what}" for what, n in counts.items() if n))
-        figures = map(coefficient, (a.kappa, a.kappa_agreed, a.raw, a.bias, a.fail_recall))
+        figures = map(coefficient_cell, (a.kappa, a.kappa_agreed, a.raw, a.bias, a.fail_recall))
         flag = a.reason or ("too low for a submission" if a.too_low else "")
         link, look = f"#criterion-{a.criterion}" if a.criterion in on_page else "", "" if verdicts else "grey"
         return TableRow(a.criterion or "All criteria", [verdicts, replies, *figures], flag=flag, link=link, look=look)
@@ -350,7 +296,7 @@ def people(judge: Judge) -> Table:
         figures: list[Estimate | None] = [p.kappa, p.people]
         if coarse:
             figures += [p.coarse.kappa, p.coarse.people] if p.coarse else [None, None]
-        cells: Cells = [clip(p.judge, 60), p.items, left, *map(coefficient, figures)]
+        cells: Cells = [clip(p.judge, 60), p.items, left, *map(coefficient_cell, figures)]
         flag = clip(p.reason) if p.reason else ""
         rows.append(TableRow(wording.people_title(p), cells, flag=flag, look="grey" if flag else ""))
     fewer = ("κ on fewer labels", "People on fewer labels") if coarse else ()
@@ -362,11 +308,11 @@ def panel(judge: Judge) -> Table | None:
     """The members of a panel; None if there is no panel."""
     if judge.panel is None:
         return None
-    known = {a.judge: coefficient(a.overall.kappa) for a in reversed(judge.agreement) if a.overall}
+    known = {a.judge: coefficient_cell(a.overall.kappa) for a in reversed(judge.agreement) if a.overall}
     rows: list[TableRow] = []
     for m in judge.panel.members:
         dissents = Cell(m.dissents, percent(m.dissents / m.given) if m.given else "")
-        agreement = coefficient(m.self_agreement), known.get(m.judge, "not measured")
+        agreement = coefficient_cell(m.self_agreement), known.get(m.judge, "not measured")
         cells: Cells = [m.repeats, m.given, m.unscored, dissents, *agreement]
         rows.append(TableRow(clip(m.judge, 60), cells, flag="word counts" if m.approximate else ""))
     columns = ("Repeats", "Labels", "Unscored", "Dissents", "Self-agreement", "κ on the calibration set")
@@ -378,7 +324,7 @@ def ratings(a: Appropriateness) -> Table:
     rows: list[TableRow] = []
     for name, o in (("All", a.overall), *((plain(n), o) for n, o in a.categories.items())):
         shares = [rate(o.harmful), rate(o.inappropriate), *(map(percent, o.bins[1:]) if o.bins else [NONE] * 4)]
-        rows.append(TableRow(name, [*shares, coefficient(o.mean), o.messages, o.ratings, o.unscored]))
+        rows.append(TableRow(name, [*shares, coefficient_cell(o.mean), o.messages, o.ratings, o.unscored]))
     columns = ("Rated 1", "Rated 1 or 2", "2", "3", "4", "5", "Mean", "Messages", "Ratings", "Unscored")
     return Table(("Category", *columns), rows)
 
@@ -406,7 +352,7 @@ def triage_shares(prompts: Sequence[Triage]) -> Table:
     for name in dict.fromkeys(name for t in prompts for name in t.recall):
         own = [t.recall.get(name) for t in prompts]
         rows.append(TableRow(plain(name), [*map(rate, own), max(f.clusters for f in own if f)]))
-    rows.append(TableRow("Cohen’s κ", [*(coefficient(t.kappa) for t in prompts), prompts[0].kappa.n]))
+    rows.append(TableRow("Cohen’s κ", [*(coefficient_cell(t.kappa) for t in prompts), prompts[0].kappa.n]))
     return Table(("Category", *(t.prompt for t in prompts), "Messages"), rows)
 
 

@@ -3,5 +3,5 @@
 - `estimate`: the only type for a figure with its interval.
 - `intervals`: rates and means of clustered messages (docs/scoring.md section 5).
 - `coefficients`: κ and related coefficients, each with a jackknife over clusters of items.
-- `agreement`: all figures on agreement between raters.
+- `agreement`: readings (cases × raters × scale), and every figure on how well they agree.
 """
