@@ -1,5 +1,5 @@
-"""How well judges and people agree. Every source of labels becomes `judge.statistics.agreement.Readings`, which computes
-every figure; `tables` shows them.
+"""How well judges and people agree. Every source of labels becomes `judge.statistics.agreement.Readings`, which
+computes every figure; `tables` shows them.
 
 - Cases: `cases` (replies for raters), `annotate` (rating sheets), `labels` (label files), `published` (published sets
   of human labels), `coding` (low ratings, coded by hand).
