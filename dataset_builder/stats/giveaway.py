@@ -17,6 +17,7 @@ from sklearn.feature_selection import VarianceThreshold
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score, roc_curve
 from sklearn.model_selection import GroupKFold, cross_val_predict
+from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
@@ -33,6 +34,7 @@ TOLD = 0.8  # above this AUC, a scenario's crises and controls count as told apa
 TELLING = 10
 WORDS = {"ngram_range": (1, 2)}  # words and pairs of words
 CHARACTERS = {"analyzer": "char_wb", "ngram_range": (3, 5)}
+PHRASES = {"ngram_range": (1, 3), "binary": True}  # up to three words, for naive Bayes
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Names = NDArray[np.str_]
@@ -65,8 +67,8 @@ def messages(content: Content) -> Messages:
 def giveaway(content: Content) -> dict[str, Any]:
     """{messages, crisis, left_out, scenarios, features, policies, telling, ceilings}.
 
-    `left_out`: words, characters, surface → group → AUC; `scenarios`: the same for those with LARGE messages or more
-    and both polarities; `features`: each alone, in its more predictive direction; `policies`: informedness on P1 tags;
+    `left_out`: kind of score → group → AUC; `scenarios`: the same for those with LARGE messages or more and both
+    polarities; `features`: each alone, in its more predictive direction; `policies`: informedness on P1 tags;
     `ceilings`: name → {have, at most}. A figure that can't be computed is null.
     """
     found = messages(content)
@@ -74,6 +76,7 @@ def giveaway(content: Content) -> dict[str, Any]:
     scores = {
         "words": by_terms(found.texts, WORDS, found.crisis, found.scenario),
         "characters": by_terms(found.texts, CHARACTERS, found.crisis, found.scenario),
+        "naive Bayes": by_counts(found.texts, found.crisis, found.scenario),
         "surface": by_numbers(numbers, found.crisis, found.scenario),
     }
     groups = {g: np.char.startswith(found.scenario, "" if g == "all" else g) for g in GROUPS}
@@ -104,7 +107,7 @@ def giveaway(content: Content) -> dict[str, Any]:
         "telling": {"crisis": crisis, "control": control},
     }
     have: dict[str, float | None] = {
-        **{f"words, {group}": value for group, value in figures["left_out"]["words"].items()},
+        **{f"{what}, {g}": own[g] for what, own in figures["left_out"].items() for g in GROUPS},
         "scenarios told apart by words": len(_told_apart(scenarios, "words")) if scenarios else None,
         **{f"number of {name}": features[name]["all"] for name in ("words", "sentences")},
         **{f"informedness, {name}": figures["policies"][name] for name in ("keyword", "bag of words")},
@@ -120,14 +123,22 @@ def by_terms(texts: list[str], kind: dict[str, Any], crisis: Bools, scenario: Na
     return _left_out(weights, CountVectorizer(**kind).fit_transform(texts), crisis, scenario)
 
 
+def by_counts(texts: list[str], crisis: Bools, scenario: Names) -> Floats:
+    """A left-out score per message, the log odds of naive Bayes on PHRASES: many weak hints add up there."""
+    found = _left_out(
+        MultinomialNB(), CountVectorizer(**PHRASES).fit_transform(texts), crisis, scenario, "predict_log_proba"
+    )
+    return found if found.ndim == 1 else found[:, 1] - found[:, 0]
+
+
 def by_numbers(numbers: Floats, crisis: Bools, scenario: Names) -> Floats:
     """The same for numeric features, (n, features)."""
     return _left_out(make_pipeline(StandardScaler(), _model()), numbers, crisis, scenario)
 
 
-def _left_out(model: Any, features: Any, crisis: Bools, scenario: Names) -> Floats:
-    """Decision values. Not standardized per scenario: that would hide a scenario whose messages all read as a crisis,
-    which also gives it away.
+def _left_out(model: Any, features: Any, crisis: Bools, scenario: Names, kind: str = "decision_function") -> Floats:
+    """Decision values, or what another method of the model gives. Not standardized per scenario: that would hide a
+    scenario whose messages all read as a crisis, which also gives it away.
     """
     if any(len(np.unique(crisis[scenario != own])) < 2 for own in np.unique(scenario)):
         return np.full(len(crisis), np.nan)
@@ -138,7 +149,7 @@ def _left_out(model: Any, features: Any, crisis: Bools, scenario: Names) -> Floa
             crisis,
             groups=scenario,
             cv=GroupKFold(min(FOLDS, len(np.unique(scenario)))),
-            method="decision_function",
+            method=kind,
         )
     return scores
 
