@@ -129,7 +129,7 @@ def test_unusual_handovers_talks_and_echoes_are_seldom_judged_wrong() -> None:
 
 def test_other_peoples_words_are_left(release: Release) -> None:
     """Every talk of the calibration set joined into one reply, every message with a line behind it; but no reply of
-    the set itself for its headings.
+    the set itself for its headings, unless it was written as an echo.
     """
     rows = [r for r in release.calibration if len(r.said) > 1]
     assert len({tuple(r.said) for r in rows}) > 20
@@ -141,7 +141,7 @@ def test_other_peoples_words_are_left(release: Release) -> None:
     assert all(
         readable.others_words(r.said[-1], f"{r.said[-1]} I hear you. Please call 988.") for r in release.calibration
     )
-    assert sum(readable.others_words(r.said[-1], r.reply) for r in release.calibration) <= 3
+    assert sum(readable.others_words(r.said[-1], r.reply) for r in release.calibration if r.pair != "echo") <= 3
 
 
 def test_readings_are_stable_and_quote_the_reply() -> None:
