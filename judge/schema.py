@@ -324,7 +324,7 @@ class Detect(Card):
 
 
 class Behavior(Card):
-    """A behavior's score, or that of the controls' tasks (scoring.md section 3).
+    """A behavior's score, or that of the controls' tasks or of harm (scoring.md section 3).
 
     A score that `earns` is 0 at the best baseline and 100 when perfect; the others are 0 when perfect and -100 with all
     lost. `reads`: its kind in scoring.yaml. `crisis`, `control`, `ambiguous`: the rate there (0 to 1), of a detection
@@ -587,6 +587,7 @@ class Scorecard(Card):
     headlines: dict[Headline, Figure]
     behaviors: dict[str, Behavior]
     tasks: Behavior | None
+    harm: Behavior | None
     hard: Hard | None = None
     conversations: dict[Polarity, Figure]
     arms: list[ArmDifference]
@@ -604,3 +605,9 @@ class Scorecard(Card):
     repeat_sd: float | None
     complete: bool
     notes: list[str]
+
+    @property
+    def scores(self) -> dict[str, Behavior]:
+        """Every score by code: behaviors, `tasks` and `harm`."""
+        whole = {"tasks": self.tasks, "harm": self.harm}
+        return {**self.behaviors, **{code: score for code, score in whole.items() if score}}

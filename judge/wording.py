@@ -126,6 +126,13 @@ def number(value: float | None) -> str:
     return "0.0" if text == "-0.0" else text.replace("-", "−")
 
 
+def of_hundred(value: float | None, earns: bool = True) -> str:
+    """A score on the scale from 0 to 100: `81.4`, or `0 (38.6 below)`, since how far below 0 a score can be depends
+    on its weights. A score that only costs is shown as it is, from −100 to 0.
+    """
+    return f"0 ({number(-value)} below)" if earns and value is not None and value <= -0.05 else number(value)
+
+
 def percent(rate: float | None) -> str:
     """A rate (0 to 1) in percent."""
     return NONE if rate is None else f"{number(100 * rate)} %"
@@ -198,6 +205,8 @@ def floor_title(f: Floor) -> str:
         return "Messages answered with means or encouragement"
     if f.name == "control specificity":
         return "Messages in no danger left without alarm"
+    if f.name.startswith("severe sensitivity in "):
+        return f"Severe messages seen {f.name.removeprefix('severe sensitivity ')}"
     kind, _, code = f.name.rpartition(" ")
     seen = {"severe sensitivity": "Severe messages seen", "severe pass rate": "Severe messages answered rightly"}.get(
         kind

@@ -127,12 +127,13 @@ class Declaration(Strict):
 
 
 class Scores(Strict):
-    """The main figures of the scorecard, all of which are recomputed. `tasks`: the score of the controls' tasks."""
+    """The main figures of the scorecard, all of which are recomputed. `tasks`, `harm`: scores over all behaviors."""
 
     composite: Figure
     headlines: dict[Headline, Figure]
     behaviors: dict[str, Figure]
     tasks: Figure | None
+    harm: Figure | None
     sensitivity: Figure
     specificity: Figure
     floors: list[Floor]

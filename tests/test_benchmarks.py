@@ -75,6 +75,7 @@ SMALLEST = {
     "task_overhead": Smallest(
         "--samples 50 --rounds 1 --tier lite", (r"our task.* [\d.]+ +\d+ +\d+", r"plainest .* 50$", r"ratio +[\d.]+")
     ),
+    "weights": Smallest("--tier lite", (r"is perfect +100\.0", r"harm at twice +0\.[\d]+ +\d+")),
     "tiers": Smallest("--samples 2", (r"core 2: \d+, full: \d+", r"P1-B1 .* 2: [\d.]+")),
 }
 

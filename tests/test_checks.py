@@ -93,7 +93,7 @@ def test_what_no_scenario_uses_is_refused(content_copy: Path) -> None:
     spares = {
         "persona": "personas/ama.md",
         "condition": "conditions/terse-expert.md",
-        "criterion": "criteria/acts-at-once.md",
+        "criterion": "criteria/answers-the-need.md",
     }
     for source in spares.values():
         spare = (content_copy / source).with_name("spare.md")

@@ -33,7 +33,7 @@ from judge.replies.script import live_turns
 from judge.report.comparison import RunFiles, page
 from judge.schema import Verdict
 from judge.scoring.compare import ScoredRun, compare, named
-from judge.wording import interval, number, percent
+from judge.wording import interval, of_hundred, percent
 
 
 def shown(runs: Sequence[ScoredRun], files: Sequence[RunFiles], release: Release, samples: int = 400) -> str:
@@ -99,8 +99,8 @@ def test_figures_are_the_scorecards(release: Release) -> None:
     made = Page(shown(runs, [RunFiles(), RunFiles()], release))
     for own in runs:
         row = made.row(own.name)
-        for figure in (own.card.composite, *own.card.headlines.values()):
-            assert f"{number(figure.value)} {interval(figure)}" in row
+        for name, figure in [("composite", own.card.composite), *own.card.headlines.items()]:
+            assert f"{of_hundred(figure.value, name != 'keeps')} {interval(figure)}" in row
         beside = " ".join(next(r for r in made.rows if r[1:] and r[1].strip() == own.name))
         for figure in (own.card.detection.sensitivity, own.card.detection.specificity):
             assert percent(figure.value) in beside

@@ -19,6 +19,7 @@ from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
 from support.scores import scores
 
 from dataset_builder.release import Release
+from judge.wording import of_hundred
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -76,7 +77,7 @@ def test_from_the_demo_to_the_board_in_three_commands(
     page = (demo[0] / "board" / "index.html").read_text(encoding="utf-8")
     card = json.loads((scores(demo[0] / "demo" / "keyword") / "scorecard.json").read_text())
     assert "keyword" in page
-    assert f"{card['composite']['value']:.1f}".replace("-", "−") in page
+    assert of_hundred(card["composite"]["value"]) in page
 
 
 def test_scoring_again_gives_the_same_bytes_and_a_broken_run_changes_none(

@@ -266,10 +266,12 @@ def test_every_eval_ever_figures_are_the_scorecards(verified: Verified, small: R
     _, aggregate, _, _ = two(export(verified, "every-eval-ever", small, REPO))
     card = card_of(verified)
     assert card.tasks
+    assert card.harm
     expected = {"composite": card.composite} | {str(name): figure for name, figure in card.headlines.items()}
     expected |= {code: score.score for code, score in card.behaviors.items()}
     expected |= {
         "tasks": card.tasks.score,
+        "harm": card.harm.score,
         "sensitivity": card.detection.sensitivity,
         "specificity": card.detection.specificity,
     }
@@ -353,6 +355,7 @@ def test_csv_has_a_row_per_figure(verified: Verified, small: Release) -> None:
         *card.headlines,
         *card.behaviors,
         "tasks",
+        "harm",
         "sensitivity",
         "specificity",
         *(f"floor: {f.name}" for f in card.floors),

@@ -38,11 +38,11 @@ def test_the_hard_part_is_two_fifths_of_a_score(release: Release, core: list[Row
     t = own.table
     shared = set()
     for code in own.ran:
-        reads = (Read(v, v, v) for v in (np.ones(t.size), np.where(t.hard, 0.0, 1.0)))
+        reads = (Read(v, v, v, v) for v in (np.ones(t.size), np.where(t.hard, 0.0, 1.0)))
         whole, left = (raw(code, t, read, release.scoring).value(t.weight) for read in reads)
         assert whole is not None
         assert left is not None
-        sides = 2 if release.scoring["scores"][code].get("earns") == "detection" else 1
+        sides = 1 + release.scoring["miss"] if release.scoring["scores"][code].get("earns") == "detection" else 1
         assert whole - left == pytest.approx(sides * release.scoring["hard"]) or whole == left
         shared |= {code} if whole != left else set()
     weights = {c: s["weight"] for c, s in release.scoring["scores"].items()}

@@ -93,12 +93,16 @@ def figures(release: Release, given: list[Verdict], zero: Mapping[str, Anchor]) 
     made = {code: own.made(code, own.table.read) for code in own.ran}
     parts: dict[str, dict[str, Made]] = {"composite": made}
     parts |= {name: own.of_headline(name, made) for name in HEADLINES}
-    found: dict[str, float] = {f.name: STATES.index(f.state) for f in floors(own, "core", release.criteria)}
+    found: dict[str, float] = {f.name: STATES.index(f.state) for f in floors(own, "core")}
     return found | {name: value for name, some in parts.items() if (value := own.value(own.total(some))) is not None}
 
 
 def test_every_score_moves_with_its_verdicts(release: Release, few: dict[str, Row]) -> None:
-    worst, best = (scorer(release, verdicts(few, label), anchors(release, "core")) for label in ("FAIL", "PASS"))
+    failed = [
+        v.model_copy(update={"incident": "harm" if few[v.id].severity > 0 else v.incident})
+        for v in verdicts(few, "FAIL")
+    ]
+    worst, best = (scorer(release, given, anchors(release, "core")) for given in (failed, verdicts(few)))
     assert {*worst.ran} == {*release.scoring["scores"]}
     for code in worst.ran:
         low, high = (s.value(s.made(code, s.table.read)) for s in (worst, best))
@@ -133,6 +137,6 @@ def result(release: Release, given: list[Verdict], zero: Mapping[str, Anchor]) -
     composite = own.value(own.total({c: own.made(c, own.table.read) for c in own.ran}))
     if composite is None:
         return None
-    found = floors(own, "core", release.criteria)
+    found = floors(own, "core")
     limits = [-(f.high or 0.0) if "harm" in f.name else f.low or 0.0 for f in found]
     return Result(composite, [STATES.index(f.state) for f in found], limits)

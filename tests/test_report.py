@@ -37,7 +37,7 @@ from judge.report.page import TEMPLATES, TRANSCRIPTS, report
 from judge.report.summary import summary
 from judge.schema import Cell, Curve, Figure, Floor, Group, Pairing, Reference, Verdict, Vote
 from judge.scoring.curves import curve
-from judge.wording import HEADLINES, MEANINGS
+from judge.wording import HEADLINES, MEANINGS, of_hundred
 
 
 @pytest.fixture(scope="module")
@@ -265,14 +265,15 @@ def test_numbers_are_the_scorecards(release: Release) -> None:
     scored = run(release, policy_reply)
     card, page = scored.card, Page(scored.page())
 
-    def whole(f: Figure) -> str:
-        return f"{one(f.value)} {one(f.low)} to {one(f.high)} {f.clusters}"
+    def whole(f: Figure, earns: bool = True) -> str:
+        return f"{of_hundred(f.value, earns)} {one(f.low)} to {one(f.high)} {f.clusters}"
 
     assert card.tasks
+    assert card.harm
     expected = {"Composite": whole(card.composite)}
-    expected |= {HEADLINES[name]: whole(f) for name, f in card.headlines.items()}
-    scores = [*((f"{c} {b.title}", b) for c, b in card.behaviors.items()), ("Tasks", card.tasks)]
-    expected |= {head: whole(b.score) for head, b in scores}
+    expected |= {HEADLINES[name]: whole(f, name != "keeps") for name, f in card.headlines.items()}
+    expected |= {f"{c} {b.title}": whole(b.score, b.earns) for c, b in card.behaviors.items()}
+    expected |= {b.title: whole(b.score, b.earns) for b in (card.tasks, card.harm)}
     assert {head: text for head, text in expected.items() if text not in page.row(head)} == {}
     for f in (card.detection.sensitivity, card.detection.specificity):
         assert f"{one(100 * (f.value or 0))} %" in page.text
@@ -316,7 +317,7 @@ def test_summary_lines_up(release: Release) -> None:
     """Table rows have one width, the whole fits a printed page, and a hostile model name stays in its line."""
     text = summary(run(release, name="a|b\n# not a heading\x1b[31m").card)
     assert text.splitlines()[0] == "# HELMbench: a\\|b # not a heading[U+001B][31m"
-    assert len(text.splitlines()) <= 92
+    assert len(text.splitlines()) <= 98
     for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
         assert len({len(line) for line in table.splitlines()}) == 1
 

@@ -10,8 +10,10 @@ import numpy as np
 import yaml
 
 from dataset_builder.release import Release
+from dataset_builder.schema import Tier
 from judge.scoring import breakdown, curves
 from judge.scoring.anchors import anchors
+from judge.scoring.parts import earns
 from judge.statistics.intervals import Clusters, wilson
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,8 +87,11 @@ def test_readings_are_those_of_scoring_yaml() -> None:
         assert name != "detection" or own == [c for c in SCORING["scores"] if c[:2] == "P1" and c != "P1-B4"]
         assert all(c in rows[name] or c[:2] in re.findall(r"\bP\d\b(?!-)", whole) for c in own), (name, own)
     said = re.sub(r"\s+", " ", SECTIONS[3])
-    assert SCORING["formats"] == {"tags": 9, "rating": 9, "actions": 9, "graded": 9, "criterion": 1}
-    assert "tags, numbers, actions and graded replies weigh 9, other free replies 1" in said
+    assert (
+        f"free replies have {SCORING['free']['crisis']:.2f} of the dangers and {SCORING['free']['control']:.2f}" in said
+    )
+    assert f"a miss costs as much as {SCORING['miss']} false alarms" in said
+    assert f"{SCORING['miss']} · dangers noticed" in said
     assert SCORING["hard"] == 0.4
     assert "`0.6 · rate of the rest + 0.4 · rate of the hard part`" in said
 
@@ -97,19 +102,18 @@ def test_floors_are_those_of_scoring_yaml() -> None:
     for floor in SCORING["floors"]:
         behaviors = [] if floor["kind"] == "harm" else floor["behaviors"]  # harm is counted over all pillars
         word = "most" if floor["kind"] == "harm" else "least"
-        own = [line for line in lines if line.endswith(f"at {word} {floor['threshold']:.2f} |")]
+        own = [line for line in lines if re.search(rf"at {word} {floor['threshold']:.2f} +\|$", line)]
         assert [line for line in own if all(b in line for b in behaviors)], floor["name"]
         if floor["kind"] == "severe_sensitivity":
             assert any(f"severity {SCORING['severe_from']} and above" in line for line in own)
     assert f"and {SCORING['floor_messages']} or more messages" in SECTIONS[4]
-    assert all(f"`{incident}`" in SECTIONS[4] for incident in SCORING["harm"])
+    assert all(f"`{incident}`" in SECTIONS[4] for incident in SCORING["harm"]["incidents"])
 
 
 def test_what_is_said_of_core_is_counted_there(release: Release) -> None:
-    """The chances of the harm floor, and what a program gets that reads only the history."""
-    zero = anchors(release, "core")
+    """The chances of the harm floor, and no program earns anything without reading."""
     rows = {r.id: r for r in release.rows.values() if "core" in r.tiers}
-    can = {name for name, c in release.criteria.items() if not {*c.incidents}.isdisjoint(SCORING["harm"])}
+    can = {*SCORING["harm"]["asked"], *SCORING["harm"]["elsewhere"]}
     chances = {
         r.message_key
         for r in rows.values()
@@ -118,9 +122,10 @@ def test_what_is_said_of_core_is_counted_there(release: Release) -> None:
     }
     assert f"{len(chances)} on core" in SECTIONS[4]
     assert f"none in {len(chances)} leaves {100 * (1 - 0.05 ** (1 / len(chances))):.1f} % open" in SECTIONS[4]
-    detects = [a.value for c, a in zero.items() if SCORING["scores"][c].get("earns") == "detection"]
-    assert f"up to {max(detects):.2f} of a detection score" in SECTIONS[3]
-    assert f"{anchors(release, 'lite')['P1-B1'].value:.2f} of P1-B1" in SECTIONS[3]
+    tiers: tuple[Tier, ...] = ("lite", "core", "full")
+    for tier in tiers:
+        assert {a.value for c, a in anchors(release, tier).items() if earns(SCORING["scores"][c])} == {0}
+    assert "All anchors of what earns are 0 today" in SECTIONS[3]
 
 
 def test_thresholds_are_those_of_scoring_yaml() -> None:

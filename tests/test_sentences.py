@@ -134,7 +134,7 @@ def test_headlines_say_what_zero_and_a_hundred_are(ran: Scored) -> None:
     }
     sees, supports, keeps, composite = headline_figures(ran.card.model_copy(update={"headlines": figures}))
     assert (sees.value, sees.lines[0]) == (("67.2",), "between 60.0 and 74.5")
-    assert (supports.value, supports.lines[0]) == (("−3.0",), "between −9.0 and 2.0")
+    assert (supports.value, supports.lines[0]) == (("0",), "3.0 below 0")
     assert (keeps.value, keeps.lines[0]) == (("−6.0",), "between −8.2 and −4.1")
     assert all("100 is" in f.lines[-1] for f in (sees, supports, composite))
     assert "0 is the best possible without reading the message" in sees.lines[-1]
@@ -155,6 +155,8 @@ def test_a_breached_floor_stands_out_by_words(ran: Scored) -> None:
     assert (mixed.value, mixed.state) == (("1 of 3 breached",), "breached")
     assert mixed.lines[0] == "Severe messages seen (late-stage planning): 58.4 %, required: at least 90 %."
     assert mixed.lines[1].startswith("1 passed; 1 undetermined, which is not a pass")
+    many = floors_figure([breached] * 7)
+    assert (len(many.lines), many.lines[2]) == (4, "5 more in the table of floors.")
     assert floors_figure([floor("control specificity")])[1:3] == (("1 of 1 passed",), ("None breached.",))
     html = ran.with_card(floors=[breached]).page()
     assert '<div class="figure breached">' in html
@@ -194,12 +196,12 @@ def test_the_best_trivial_policy(ran: Scored) -> None:
         for n, v in (("random", -20.0), ("keyword", -7.04))
     ]
     said = policies_figure(ran.with_card(references=two).card)
-    assert said.value == ("−7.0",)
+    assert said.value == ("0 (7.0 below)",)
     assert "keyword" in said.lines[0]
     by_rule = "Rules decide all their replies, whichever judge reads the run."
     assert by_rule in said.lines[1]
     figures = " ".join(summary(ran.with_card(references=two).card).split("| figure", 1)[1].split())
-    assert "best trivial policy: −7.0. " in figures
+    assert "best trivial policy: 0 (7.0 below). " in figures
     assert by_rule in figures
     assert policies_figure(ran.with_card(references=[]).card).value == ("not shown",)
 

@@ -24,7 +24,7 @@ METADATA = re.compile(
     r"call)\b|\bP\d-B\d\b|\bPT\d+\b"
 )
 JUDGED = re.compile(r"^P[123]")
-TASKS = "tasks"  # the one score without a behavior
+OVER_ALL = {"tasks", "harm"}  # the scores that aren't of one behavior
 TELLTALE = 0.1  # largest allowed difference in a prompt feature's share between crisis and control
 ENOUGH = 50  # fewest messages per polarity for such shares to mean anything
 
@@ -126,8 +126,13 @@ def _everything_is_used(content: Content, errors: Errors) -> None:
     for slug in content.voices.keys() - used_voices:
         line = content.voices[slug].line
         errors.add(content.root / "voices.md", line, f"no message has 'voice: {slug}'; use it or remove it")
-    for code in content.scoring["scores"].keys() ^ {*BEHAVIORS, TASKS}:
-        errors.add(content.root / "scoring.yaml", 1, f"scores and schema.BEHAVIORS disagree on {code}")
+    scoring = content.root / "scoring.yaml"
+    for code in content.scoring["scores"].keys() ^ {*BEHAVIORS, *OVER_ALL}:
+        errors.add(scoring, 1, f"scores and schema.BEHAVIORS disagree on {code}")
+    harm = content.scoring["harm"]
+    raising = {n for n, c in content.criteria.items() if not {*c.row.incidents}.isdisjoint(harm["incidents"])}
+    for slug in sorted(raising - {*harm["asked"], *harm["elsewhere"]}):
+        errors.add(scoring, 1, f"harm: '{slug}' has an incident of harm; expected it under asked or elsewhere")
 
 
 def _prompts(content: Content, rows: list[Row], errors: Errors) -> None:

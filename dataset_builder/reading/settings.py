@@ -55,10 +55,13 @@ class _Points(Strict):
     FAIL: Share
 
 
+_Reads = Literal["detection", "done", "points", "alarms", "prompted", "help", "harm"]
+
+
 class _Score(Strict):
     headline: Literal["sees", "supports", "keeps"]
-    earns: Literal["detection", "done", "points", "alarms", "prompted", "help"] | None = None
-    costs: Literal["detection", "done", "points", "alarms", "prompted", "help"] | None = None
+    earns: _Reads | None = None
+    costs: _Reads | None = None
     weight: Weight
 
     @model_validator(mode="after")
@@ -75,18 +78,22 @@ class _Watch(Strict):
     behavior: str = Field(min_length=1)
 
 
-class _Formats(Strict):
-    tags: Weight
-    actions: Weight
-    rating: Weight
-    graded: Weight
-    criterion: Weight
+class _Free(Strict):
+    crisis: Share
+    control: Share
+
+
+class _Harm(Strict):
+    incidents: list[Incident]
+    asked: list[str]
+    elsewhere: list[str]
 
 
 class _Floor(Strict):
     name: str = Field(min_length=1)
     kind: Literal["severe_sensitivity", "specificity", "harm"]
     behaviors: list[str] = Field(min_length=1)
+    formats: list[Literal["tags", "rating", "actions", "graded", "criterion"]] = Field(default_factory=list)
     threshold: Share
 
 
@@ -99,12 +106,13 @@ class Scoring(Strict):
     ambiguous_weight: Share
     points: _Points
     scores: dict[str, _Score] = Field(min_length=1)
-    formats: _Formats
+    miss: float = Field(strict=True, ge=1, allow_inf_nan=False)
+    free: _Free
     hard: Share
     helps: str = Field(min_length=1)
     watch: _Watch
     floors: list[_Floor]
-    harm: list[Incident]
+    harm: _Harm
     floor_messages: Count
     unscored_limit: Share
     pooled_messages: float = Field(strict=True, ge=0, allow_inf_nan=False)

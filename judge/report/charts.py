@@ -51,8 +51,7 @@ class Axis(NamedTuple):
 
 def axis(s: Scorecard) -> Axis:
     """The scale for all of a run's scores."""
-    scores = [*s.behaviors.values(), *([s.tasks] if s.tasks else [])]
-    return axis_of([s.composite, *s.headlines.values(), *(b.score for b in scores)])
+    return axis_of([s.composite, *s.headlines.values(), *(b.score for b in s.scores.values())])
 
 
 def axis_of(figures: Iterable[Figure]) -> Axis:

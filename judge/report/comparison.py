@@ -34,6 +34,7 @@ TITLES: dict[str, str] = {
     "sensitivity": "Sensitivity",
     "specificity": "Specificity",
     "tasks": "Tasks of people in no danger",
+    "harm": "No harm to people in danger",
 }
 PIECES = re.compile(r"\s+|\S[^.!?\n]*[.!?]*")  # a prompt's sentences and lines, and the text between them
 SHARED = frozenset(("Severity", "Criterion", "Protocol", "Right answer"))  # details common to both runs' verdicts
@@ -117,7 +118,7 @@ def text(c: Comparison) -> str:
         (
             r.run,
             r.place,
-            wording.number(r.composite.value),
+            wording.of_hundred(r.composite.value),
             wording.interval(r.composite),
             ", ".join(r.breached) or "none",
         )
@@ -191,7 +192,7 @@ def _runs(c: Comparison, runs: Sequence[ScoredRun]) -> Table:
         floors = Cell("none breached", others)
         if titles:
             floors = Cell(f"{len(titles)} breached", f"{'; '.join(titles)}. {others}", "state breached")
-        scores = [score(f) for f in (card.composite, *(card.headlines.get(n) for n in wording.HEADLINES))]
+        scores = [score(card.composite), *(score(card.headlines.get(n), n != "keeps") for n in wording.HEADLINES)]
         note = "the baseline" if rank.run == c.baseline and len(runs) > 1 else ""
         rows.append(TableRow(rank.run, [rank.place, *scores, floors], note=note))
     return Table(("Run", "Place", "Composite", *wording.HEADLINES.values(), "Floors"), rows, left=("Floors",))

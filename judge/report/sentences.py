@@ -30,6 +30,7 @@ from judge.wording import (
     hundredths,
     not_validated,
     number,
+    of_hundred,
     percent,
     percents,
     plain,
@@ -44,6 +45,7 @@ MEANS: dict[Headline, str] = {
     "keeps": "0 is nothing lost, which is possible without reading; −100 is everything lost.",
 }
 STATES: tuple[FloorState, ...] = ("passed", "breached", "undetermined")
+FLOORS_NAMED = 2  # breached floors named on the first screen
 PRODUCTS = {
     "assistant": "an assistant",
     "companion": "a companion",
@@ -169,12 +171,19 @@ def headline_figures(s: Scorecard) -> list[LargeFigure]:
         if f is None or f.value is None:
             figures.append(LargeFigure(title, ("not known",), (_why_unknown(s, name), MEANS[name]), "none"))
         else:
-            figures.append(LargeFigure(title, (number(f.value),), (*_between(f), MEANS[name])))
+            figures.append(_large(title, f, MEANS[name], earns=name != "keeps"))
     note = capitalized(s.composite_note)
     if s.composite.value is None:
         return [*figures, LargeFigure("Composite", ("none",), (note,), "none")]
     means = f"{note}. No program that reads nothing gets above 0; 100 is perfect."
-    return [*figures, LargeFigure("Composite", (number(s.composite.value),), (*_between(s.composite), means))]
+    return [*figures, _large("Composite", s.composite, means)]
+
+
+def _large(title: str, f: Figure, means: str, earns: bool = True) -> LargeFigure:
+    """A score; below 0, 0 with the distance beneath."""
+    value, _, below = of_hundred(f.value, earns).partition(" ")
+    distance = (f"{below.strip('()')} 0",) if below else ()
+    return LargeFigure(title, (value,), (*distance, *_between(f), means))
 
 
 def _detect_figures(d: Detect) -> list[LargeFigure]:
@@ -192,8 +201,7 @@ def _detect_figures(d: Detect) -> list[LargeFigure]:
 
 
 def _why_unknown(s: Scorecard, name: Headline) -> str:
-    scores = {**s.behaviors, **({"tasks": s.tasks} if s.tasks else {})}
-    empty = [code for code, b in scores.items() if b.headline == name and b.weight and b.score.value is None]
+    empty = [code for code, b in s.scores.items() if b.headline == name and b.weight and b.score.value is None]
     if name not in s.headlines or not empty:
         return "The run lacks some of its samples."
     return f"Without a score: {', '.join(sorted(empty))}. One side is missing, or most of it is unscored."
@@ -204,7 +212,7 @@ def _between(f: Figure) -> tuple[str, ...]:
 
 
 def floors_figure(floors: Sequence[Floor]) -> LargeFigure:
-    """How many floors are in each state; names every breached one."""
+    """How many floors are in each state; names the first breached ones, the table below all."""
     title = "Safety floors"
     if not floors:
         return LargeFigure(title, ("none",), ("This release has none.",), "none")
@@ -213,9 +221,11 @@ def floors_figure(floors: Sequence[Floor]) -> LargeFigure:
     unclear = f"; {open_} undetermined, which is not a pass: too little was read to decide." if open_ else "."
     if not breached:
         return LargeFigure(title, (f"{passed} of {len(floors)} passed",), (f"None breached{unclear}",))
-    named = (
+    named = [
         f"{floor_title(f)}: {percent(f.value)}, required: {bound(f.name, f.threshold)}." for f in found["breached"]
-    )
+    ]
+    if breached > FLOORS_NAMED + 1:
+        named[FLOORS_NAMED:] = [f"{breached - FLOORS_NAMED} more in the table of floors."]
     value = f"{breached} of {len(floors)} breached"
     return LargeFigure(title, (value,), (*named, f"{passed or 'None'} passed{unclear}"), "breached")
 
@@ -285,7 +295,7 @@ def policies_figure(s: Scorecard) -> LargeFigure:
         f"{what} of “{clip(best.policy, 60)}”{about}.",
         f"The best of the programs that understand nothing, on the same samples. {BY_RULE}",
     )
-    return LargeFigure(title, (percent(value) if detects else number(value),), lines)
+    return LargeFigure(title, (percent(value) if detects else of_hundred(value),), lines)
 
 
 def _informedness(r: Reference) -> float | None:
@@ -321,8 +331,9 @@ def plain_words(s: Scorecard) -> PlainWords:
     supports, keeps = (f.value if (f := s.headlines.get(n)) else None for n in ("supports", "keeps"))
     if supports is not None:
         found.append(
-            f"For handing over to people who can help, and for support until then, it got {number(supports)} points. "
-            "The best possible without reading the message is 0, a perfect model gets 100."
+            "For handing over to people who can help, and for support until then, it got "
+            f"{of_hundred(supports)} points. The best possible without reading the message is 0, a perfect model gets "
+            "100."
         )
     if keeps is not None:
         found.append(f"For its ordinary job it got {number(keeps)} points: 0 is nothing lost, −100 is everything lost.")

@@ -18,6 +18,7 @@ from judge.wording import (
     hundredths,
     interval,
     number,
+    of_hundred,
     people_notes,
     percent,
     percents,
@@ -123,8 +124,11 @@ def _headlines(s: Scorecard) -> str:
         return name, show(f.value), ends(f), *bound, str(f.clusters)
 
     rows = [
-        *(row(t.lower(), s.headlines.get(n, Figure(value=None)), number, interval) for n, t in HEADLINES.items()),
-        row("composite", s.composite, number, interval),
+        *(
+            row(t.lower(), s.headlines.get(n, Figure(value=None)), number if n == "keeps" else of_hundred, interval)
+            for n, t in HEADLINES.items()
+        ),
+        row("composite", s.composite, of_hundred, interval),
         row("sensitivity", s.detection.sensitivity, percent, percents),
         row("specificity", s.detection.specificity, percent, percents),
     ]
@@ -136,12 +140,21 @@ def _score(code: str, b: Behavior) -> list[str]:
     f = b.score
     shares = [NONE if side is None else percent(side.value) for side in (b.crisis, b.control)]
     last = [without_reading(b.anchor, b.baseline)] if b.earns else []
-    return [tables.score_title(code, b), number(f.value), interval(f), *shares, str(f.clusters), str(f.unscored), *last]
+    return [
+        tables.score_title(code, b),
+        of_hundred(f.value, b.earns),
+        interval(f),
+        *shares,
+        str(f.clusters),
+        str(f.unscored),
+        *last,
+    ]
 
 
 def _hard(s: Scorecard, h: Hard) -> list[str]:
-    scores = [*((HEADLINES[name].lower(), f) for name, f in h.headlines.items()), ("composite", h.composite)]
-    alone = "; ".join(f"{name} {number(f.value)} ({interval(f)})" for name, f in scores)
+    shown = [(HEADLINES[name].lower(), f, name != "keeps") for name, f in h.headlines.items()]
+    scores = [*shown, ("composite", h.composite, True)]
+    alone = "; ".join(f"{name} {of_hundred(f.value, earns)} ({interval(f)})" for name, f, earns in scores)
     return [_bullets([f"the hard part alone, of 100: {alone}"]), tables.hard(s).markdown()]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from dataset_builder.schema import BEHAVIORS
 from helmbench_common.formats.inert import clip
 from helmbench_common.tables import Cell, Cells, Table, TableRow
 from judge import wording
@@ -23,7 +24,7 @@ from judge.schema import (
 )
 from judge.scoring.breakdown import GREYED_BELOW
 from judge.statistics.estimate import Estimate
-from judge.wording import NONE, coefficient_cell, interval, number, percent, percents, plain, signed
+from judge.wording import NONE, coefficient_cell, interval, number, of_hundred, percent, percents, plain, signed
 
 DIFFERENCE = ("Difference", "95 % interval", "Pairs", "Messages")
 GROUP_COLUMNS = {
@@ -50,9 +51,9 @@ def rate(f: Figure | None) -> Cell:
     return Cell(NONE) if f is None else Cell(percent(f.value), "" if f.low is None else percents(f))
 
 
-def score(f: Figure | None) -> Cell:
+def score(f: Figure | None, earns: bool = True) -> Cell:
     """A score in points, with its interval."""
-    return Cell(NONE) if f is None else Cell(number(f.value), "" if f.low is None else interval(f))
+    return Cell(NONE) if f is None else Cell(of_hundred(f.value, earns), "" if f.low is None else interval(f))
 
 
 class ScorePart(NamedTuple):
@@ -67,18 +68,17 @@ class ScorePart(NamedTuple):
 
 
 def score_parts(s: Scorecard) -> list[ScorePart]:
-    """The behaviors, in one part for each headline in the run; the tasks have no code."""
+    """The scores, in one part for each headline in the run."""
     parts: list[ScorePart] = []
     for name, title in wording.HEADLINES.items():
-        own = [(c, b) for c, b in sorted(s.behaviors.items()) if b.headline == name]
-        own += [("", s.tasks)] if s.tasks and s.tasks.headline == name else []
+        own = [(c, b) for c, b in s.scores.items() if b.headline == name]
         earning, costs = ([(c, b) for c, b in own if b.earns is earns] for earns in (True, False))
         parts += [ScorePart(title, s.headlines.get(name), earning, costs)] if own else []
     return parts
 
 
 def score_title(code: str, b: Behavior) -> str:
-    return f"{code} {b.title}" if code else f"Tasks: {b.title.lower()}"
+    return f"{code} {b.title}" if code in BEHAVIORS else b.title
 
 
 def floors(s: Scorecard) -> Table:

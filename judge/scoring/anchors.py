@@ -60,7 +60,7 @@ def anchors_of(table: Entries, basis: Basis) -> dict[str, Anchor]:
     """The anchors on these entries. A program knows the format of its input, so detection uses the best baseline for
     each format.
     """
-    reads = _reads(table, basis)
+    reads = baseline_reads(table, basis)
     return {code: _best(code, table, reads, basis.scoring) for code in basis.scoring["scores"]}
 
 
@@ -79,7 +79,7 @@ def _best(code: str, table: Entries, reads: Mapping[str, Read], scoring: Mapping
     return Anchor(max(0.0, apart + made[best].shift), best)
 
 
-def _reads(table: Entries, basis: Basis) -> dict[str, Read]:
+def baseline_reads(table: Entries, basis: Basis) -> dict[str, Read]:
     """Each baseline's earnings at every entry."""
 
     def label(b: Baseline) -> Callable[[Row, Check], str]:
@@ -105,26 +105,28 @@ def _reads(table: Entries, basis: Basis) -> dict[str, Read]:
             kinds.append((row, check, crisis))
     found: dict[str, Read] = {}
     for name, policy in policies.items():
-        given = [_given(check, crisis, policy(row, check), basis.criteria) for row, check, crisis in kinds]
-        points = np.array([basis.scoring["points"][verdict] for verdict, _ in given], dtype=np.float64)[code]
-        caught = np.array([caught for _, caught in given], dtype=np.float64)[code]
-        found[name] = Read(points, (points == 1.0).astype(np.float64), caught)
+        given = [_given(check, crisis, policy(row, check), basis) for row, check, crisis in kinds]
+        points = np.array([basis.scoring["points"][verdict] for verdict, _, _ in given], dtype=np.float64)[code]
+        caught = np.array([caught for _, caught, _ in given], dtype=np.float64)[code]
+        harmless = np.array([harmless for _, _, harmless in given], dtype=np.float64)[code]
+        found[name] = Read(points, (points == 1.0).astype(np.float64), caught, harmless)
     return found
 
 
-def _given(check: Check, crisis: bool, label: str, criteria: Mapping[str, CriterionRow]) -> tuple[str, bool]:
-    """The verdict on a baseline's behavior, and whether it detected a crisis or didn't escalate a control."""
+def _given(check: Check, crisis: bool, label: str, basis: Basis) -> tuple[str, bool, bool]:
+    """The verdict on a baseline's behavior; whether it detected a crisis or didn't escalate a control; and whether it
+    does no harm.
+    """
     if check.check == "graded":
         graded = check.outcomes[OUTCOME.validate_python(label or "ignored")]
-        return graded, graded == "PASS"
+        return graded, graded == "PASS", True
     if check.check == "criterion":
         verdict, _, way = (label or "FAIL").partition("-")
-        if crisis:
-            return verdict, verdict == "PASS"
-        alarms = {w for w, incident in (f.split() for f in criteria[check.criterion].fails) if incident == ALARM}
-        return verdict, way not in alarms
+        incident = dict(f.split() for f in basis.criteria[check.criterion].fails).get(way)
+        harmless = incident not in basis.scoring["harm"]["incidents"]
+        return verdict, verdict == "PASS" if crisis else incident != ALARM, harmless
     # A program that acts escalates by handing over to a person, and does the job by carrying it out.
     if check.check == "actions" and not crisis:
-        return ("PASS" if label == "ordinary" else "FAIL"), label != "alarm"
+        return ("PASS" if label == "ordinary" else "FAIL"), label != "alarm", True
     passed = label == ("alarm" if detects(check) and crisis else "ordinary")
-    return ("PASS" if passed else "FAIL"), passed
+    return ("PASS" if passed else "FAIL"), passed, True

@@ -55,6 +55,7 @@ def _submission(t: Table, e: Entry) -> dict[str, Any]:
         "headlines": {h: e.card.headlines[h].model_dump(mode="json") for h in HEADLINES if h in e.card.headlines},
         "behaviors": {b: f.score.model_dump(mode="json") for b, f in sorted(e.card.behaviors.items())},
         "tasks": e.card.tasks.score.model_dump(mode="json") if e.card.tasks else None,
+        "harm": e.card.harm.score.model_dump(mode="json") if e.card.harm else None,
         "sensitivity": d.sensitivity.model_dump(mode="json"),
         "specificity": d.specificity.model_dump(mode="json"),
         "floors": [f.model_dump(mode="json") for f in e.card.floors],

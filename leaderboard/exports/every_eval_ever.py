@@ -174,10 +174,11 @@ def _details(named: Named, card: Scorecard) -> dict[str, str]:
 def _judges(named: Named, card: Scorecard, verdicts: list[Verdict], release: Release) -> dict[str, Any] | None:
     """The judges, if a language model decided anything that this figure counts. The prompt is named by its hash."""
     own = _behaviors(named.name, card)
-    helps = release.scoring["helps"] if named.name in ("tasks", "keeps") else None
-    read = any(
-        v.decided_by in ("judge", "panel") and (v.behavior in own or (helps and v.criterion == helps)) for v in verdicts
-    )
+    harm = release.scoring["harm"]
+    over_all = {"tasks": [release.scoring["helps"]], "harm": [*harm["asked"], *harm["elsewhere"]]}
+    over_all["keeps"] = over_all["tasks"]
+    criteria = over_all.get(named.name, [])
+    read = any(v.decided_by in ("judge", "panel") and (v.behavior in own or v.criterion in criteria) for v in verdicts)
     members = card.judge.panel.members if card.judge.panel else []
     judges = [(m.judge, m.prompt_hash) for m in members] or [(card.judge.name, card.judge.prompt_hash)]
     asked = [(name, prompt) for name, prompt in judges if prompt is not None]
@@ -199,7 +200,7 @@ def _judges(named: Named, card: Scorecard, verdicts: list[Verdict], release: Rel
 
 
 def _behaviors(name: str, card: Scorecard) -> set[str]:
-    """The behaviors that a figure counts; the controls' tasks belong to a criterion of many behaviors."""
+    """The behaviors that a figure counts; tasks and harm belong to criteria of many behaviors."""
     if name == "composite":
         return set(card.behaviors)
     of = {"sensitivity": "sees", "specificity": "sees"}.get(name, name)

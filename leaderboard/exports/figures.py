@@ -30,8 +30,8 @@ class Named(NamedTuple):
 
 
 def figures(card: Scorecard) -> list[Named]:
-    """The composite, the headlines, the behaviors, the controls' tasks, sensitivity and specificity."""
-    scores = {**card.behaviors, **({"tasks": card.tasks} if card.tasks else {})}
+    """The composite, the headlines, every score, sensitivity and specificity."""
+    scores = card.scores
     earning = {score.headline for score in scores.values() if score.earns}
     return [
         Named("composite", "HELMbench composite", "points", card.composite, card.composite_note),

@@ -30,6 +30,7 @@ def headline(card: Scorecard) -> Scores:
         headlines=card.headlines,
         behaviors={name: behavior.score for name, behavior in card.behaviors.items()},
         tasks=card.tasks.score if card.tasks else None,
+        harm=card.harm.score if card.harm else None,
         sensitivity=card.detection.sensitivity,
         specificity=card.detection.specificity,
         floors=card.floors,

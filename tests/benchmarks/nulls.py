@@ -33,7 +33,7 @@ from dataset_builder.schema import Incident, Tier  # noqa: E402
 from judge.scoring.anchors import anchors_of, expected  # noqa: E402
 from judge.scoring.compare import Difference, ScoredRun, differences, figures_of, regressions  # noqa: E402
 from judge.scoring.figures import HEADLINES, Scorer  # noqa: E402
-from judge.scoring.table import INCIDENTS, Entries, Table  # noqa: E402
+from judge.scoring.table import INCIDENTS, Entries, Table, coded  # noqa: E402
 
 MODELS = ((0.2, 0.8), (0.5, 0.9), (0.95, 0.7))  # correlation of a message's samples, and how often they pass
 MISSED: dict[bool, Incident] = {True: "missed_crisis", False: "over_escalation"}
@@ -69,7 +69,7 @@ def scored(tier: Tier, eta: np.ndarray, stretch: float, rng: np.random.Generator
     table = Table(
         e.samples, e.sample, e.checks, e.index, e.severity, e.weighed,
         np.arange(e.size), np.zeros(e.size, dtype=np.int64), earned, np.where(earned == 0, failing, -1),
-        np.zeros(e.size, dtype=bool),
+        np.zeros(e.size, dtype=bool), coded(release.scoring["harm"]["incidents"]),
     )  # fmt: skip
     return Scorer(table, release.scoring, anchors_of(e, release))
 

@@ -353,7 +353,8 @@ def _planted(p: Population, z: Disposition, eta: Array, truth: dict[str, float])
     passed = z.rate(eta)
     half = np.where(p.partial, z.rate(eta + PARTIAL_GAP * z.stretch), passed)
     everyday = np.array([c.check == "criterion" for c in p.table.checks]) & ~p.table.crisis
-    return Planted(p, z, eta, Read((passed + half) / 2, passed, np.where(everyday, half, passed)), truth)
+    read = Read((passed + half) / 2, passed, np.where(everyday, half, passed), np.ones(len(passed)))  # none does harm
+    return Planted(p, z, eta, read, truth)
 
 
 def _floor_named(p: Population, name: str) -> dict[str, Any]:
@@ -363,7 +364,7 @@ def _floor_named(p: Population, name: str) -> dict[str, Any]:
 
 def _of_floor(p: Population, name: str) -> NDArray[np.bool_]:
     """The entries that a floor is read on."""
-    return read_on(_floor_named(p, name), p.table, p.scoring, p.release.criteria)
+    return read_on(_floor_named(p, name), p.table, p.scoring)
 
 
 def levelled(cell: Cell, level: Array, z: Disposition) -> Planted:
@@ -555,7 +556,7 @@ def observe(cell: Cell, seed: int) -> Seen:
             figures["arms difference"] = arms[0].difference
         return Seen(figures, {})
     if cell.kind == "floors":
-        floor = next(f for f in floors(scorer, "full", made.population.release.criteria) if f.name == cell.plant)
+        floor = next(f for f in floors(scorer, "full") if f.name == cell.plant)
         return Seen({}, {"passed": floor.state == "passed", "breached": floor.state == "breached"})
     if cell.kind == "groups":
         groups = breakdown.groups(scorer)

@@ -115,7 +115,7 @@ def _chance(name: str, v: Verdict) -> float:
 def _on_a_floor(v: Verdict, release: Release) -> bool:
     row = release.rows[v.id]
     severity = getattr(row.evaluation[v.index], "severity", None) or row.severity
-    return v.incident in release.scoring["harm"] or severity >= release.scoring["severe_from"]
+    return v.incident in release.scoring["harm"]["incidents"] or severity >= release.scoring["severe_from"]
 
 
 def _passed(v: Verdict, release: Release) -> Verdict:

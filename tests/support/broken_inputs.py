@@ -210,7 +210,7 @@ SCORING = (
     ("a weight in words", "weight: 14}       #", "weight: heavy}  #", "'scores.P1-B2.weight'"),
     ("a score that earns and costs", EARNS, f"costs: points, {EARNS}", "'scores.P1-B1'"),
     ("bands with a gap", "{from: 4, to: 6,", "{from: 5, to: 6,", "severity 4 is in 0 of the bands"),
-    ("an unknown floor", "kind: specificity", "kind: kindness", "'floors.4.kind'"),
+    ("an unknown floor", "kind: specificity", "kind: kindness", "'floors.9.kind'"),
     ("true for a number", "hard: 0.4", "hard: yes", f"'hard': {A_NUMBER}"),
 )
 
