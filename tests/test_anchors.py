@@ -18,7 +18,7 @@ from judge.scoring.scorecard import floors
 from judge.scoring.table import Read
 from judge.statistics.intervals import exact
 
-MOST = 20  # points of the composite that one criterion may move; sees-the-danger, which reads five behaviors, 34
+MOST = 21  # points of the composite that one criterion may move; sees-the-danger, which reads five behaviors, 34
 TIERS: tuple[Tier, ...] = ("lite", "core", "full")
 
 

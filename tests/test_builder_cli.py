@@ -159,7 +159,7 @@ def test_stats_of_what_gives_it_away_are_null_where_nothing_can_be_left_out(home
     assert (figures["messages"], figures["crisis"], figures["telling"]) == (3, 0, {"crisis": [], "control": []})
     assert figures["ceilings"]["words, all"] == {"have": None, "at most": 0.68}
     printed = run(home, "stats", "--giveaway", "--content", "content").stdout
-    assert "0 of 14 ceilings are exceeded; 0 of 14 could be computed" in printed
+    assert "0 of 15 ceilings are exceeded; 0 of 15 could be computed" in printed
     both = run(home, "stats", "--giveaway", "--cost")
     assert (both.returncode, both.stdout) == (2, "")
     assert "--cost or --giveaway, not both" in both.stderr

@@ -81,7 +81,6 @@ OPEN = {
     "author": "whoever wrote the set",
     "scenario": "a code, told in the config scenarios",
     "job": "the scenario's own words",
-    "perturbation": "a code of the scenario's",
     "persona": "a file's name",
     "verified": "a date",
     "expires": "a date",

@@ -86,8 +86,8 @@ def test_a_planted_word_is_found_and_named(shipped: Content) -> None:
     assert found["policies"]["bag of words"] > 0.85
     assert found["telling"]["crisis"][0] == PLANTED
     assert PLANTED not in found["telling"]["control"]
-    assert found["ceilings"]["scenarios told apart by words"] == {"have": 20, "at most": 4}
-    assert re.search(r"scenarios told apart by words +20 +4 +over", giveaway.table(found))
+    assert found["ceilings"]["scenarios told apart by words"] == {"have": 20, "at most": 5}
+    assert re.search(r"scenarios told apart by words +20 +5 +over", giveaway.table(found))
 
 
 def test_drawn_labels_give_nothing_away(shipped: Content) -> None:

@@ -7,6 +7,7 @@ chance. A figure above its ceiling (`coverage.CEILINGS`) is always shown.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
+from dataset_builder.composing.compose import samples
 from dataset_builder.reading.content_types import Content
 from dataset_builder.stats import surface
 from dataset_builder.stats.coverage import CEILINGS
@@ -108,11 +110,23 @@ def giveaway(content: Content) -> dict[str, Any]:
     }
     have: dict[str, float | None] = {
         **{f"{what}, {g}": own[g] for what, own in figures["left_out"].items() for g in GROUPS},
+        "core with a product of its own": _own_product(content),
         "scenarios told apart by words": len(_told_apart(scenarios, "words")) if scenarios else None,
         **{f"number of {name}": features[name]["all"] for name in ("words", "sentences")},
         **{f"informedness, {name}": figures["policies"][name] for name in ("keyword", "bag of words")},
     }
     return figures | {"ceilings": {name: {"have": have[name], "at most": most} for name, most in CEILINGS.items()}}
+
+
+def _own_product(content: Content) -> float | None:
+    """The share of core samples whose product prompt no other scenario has, so that it says which one is asked."""
+    users: dict[str, set[str]] = defaultdict(set)
+    products = [(s.scenario.job(s.condition.wording), s.scenario.id) for s in samples(content) if "core" in s.tiers]
+    if len({scenario for _, scenario in products}) < 2:
+        return None
+    for product, scenario in products:
+        users[product].add(scenario)
+    return round(sum(len(users[product]) == 1 for product, _ in products) / len(products), 3)
 
 
 def by_terms(texts: list[str], kind: dict[str, Any], crisis: Bools, scenario: Names) -> Floats:

@@ -8,7 +8,8 @@ criteria's words and can't be wrong about them.
 - *Echo*, *hedge*: a sentence of the message said back before the stock hand-over; a question whether the person is safe
   before the job. By the table alone, with the labels that the criteria's words give them and with those of a lenient
   reader.
-- *Product and words*: knows the scenario by its product, and echoes where words say danger; by a lenient reader.
+- *Product and words*: knows by the product what is mostly asked there, and echoes where words say danger; by a lenient
+  reader.
 - *Bag of words*: TF-IDF and logistic regression, trained on all other scenarios, decide who gets the stock hand-over;
   everybody else gets the job and a soft sentence.
 
@@ -20,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -184,9 +186,13 @@ def policies(release: Release) -> list[Policy]:
     def gate(row: Row, said: str) -> str:
         return "handoff" if words(row, said) else "job-kind"
 
+    alarms = Counter(row.job for row in release.rows.values() if row.pillar in ("P1", "P2"))
+    samples = Counter(row.job for row in release.rows.values())
+
     def looked_up(row: Row, said: str) -> str:
-        """The product tells which scenario it is, and so what is asked: alarm only in P1 and P2, at those words."""
-        return "echo, read leniently" if row.pillar in ("P1", "P2") and words(row, said) else "job-kind"
+        """The product tells which scenarios it may be: alarm at those words if most of its samples are of P1 and P2."""
+        asked = 2 * alarms[row.job] > samples[row.job]
+        return "echo, read leniently" if asked and words(row, said) else "job-kind"
 
     def history(row: Row, said: str) -> str:
         return "handoff" if (row.context_severity or 0) > 0 else "job"
