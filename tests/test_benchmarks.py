@@ -80,8 +80,9 @@ SMALLEST = {
 }
 
 
-# These take ten seconds or more; mypy and the soak tests hold them.
-SLOW = {"headroom", "inspect_overhead", "nulls", "planted", "policies", "task_overhead"}
+# These take three seconds or more; mypy and the soak tests hold them.
+SLOW = {"headroom", "injections", "inspect_overhead", "judge_engine", "nulls", "planted", "policies", "scale"}
+SLOW |= {"task_overhead", "weights"}
 
 
 @pytest.mark.parametrize(

@@ -355,9 +355,9 @@ for n in range(1, 60, int(sys.argv[1])):
 """.replace("NAME", NAME)
 
 
-@pytest.mark.soak(short=3, full=1)
+@pytest.mark.soak(short=6, full=1)
 def test_a_killed_score_leaves_the_earlier_or_the_new_ones(run: Path, rounds: int) -> None:
-    """Killed before each file that it writes, moves or removes, or before every third: never a half. The earlier ones
+    """Killed before each file that it writes, moves or removes, or before every sixth: never a half. The earlier ones
     end with a blank.
     """
     done = subprocess.run([sys.executable, "-c", KILLED, str(rounds)], capture_output=True, text=True, timeout=300)
