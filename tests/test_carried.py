@@ -27,8 +27,7 @@ from judge.agreement.known import SHIPPED, entry, with_people
 from judge.agreement.published.labeled_set import read_own
 from judge.agreement.published.sets import read_set
 from judge.agreement.validation import Source, Validation, asked_by, measured, place
-from judge.llm.category_question import offered
-from judge.llm.questions import prompt_hash
+from judge.llm.questions import offered, prompt_hash
 from judge.offline import judge as offline
 from judge.replies.schema import RunError
 from judge.replies.script import live_turns

@@ -14,9 +14,16 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow, CriterionCheck, ProtocolRow
 from judge.agreement.cases import Case
 from judge.llm.asking import Asker, refuse_lacking
-from judge.llm.category_question import offered
-from judge.llm.category_question import question as category_question
-from judge.llm.questions import JudgeRequest, calibrated, for_calibration, prompt_hash, rating_request, roles
+from judge.llm.questions import (
+    JudgeRequest,
+    calibrated,
+    category_request,
+    for_calibration,
+    offered,
+    prompt_hash,
+    rating_request,
+    roles,
+)
 from judge.offline import judge as offline
 from judge.replies.script import visible
 from judge.rules.answers import nothing_to_read
@@ -135,7 +142,7 @@ def _question(
     if kind == "rating":
         return rating_request(protocol_of(row, release), calibrated(row), release, model, repeat=repeat)
     said = [{"role": role, "content": words} for role, words in roles(row.said)]
-    return category_question(said, offered(release), model, repeat)
+    return category_request(said, offered(release), model, repeat)
 
 
 def ruled(release: Release, kind: LabelKind, rows: Sequence[CalibrationRow]) -> dict[str, JudgeLabel]:

@@ -26,8 +26,7 @@ from judge.agreement.answers import REPEATS
 from judge.llm import batch
 from judge.llm.asking import Asker, announce, write_missing
 from judge.llm.budget import Terms
-from judge.llm.category_question import Offered, offered, question
-from judge.llm.questions import JudgeRequest
+from judge.llm.questions import JudgeRequest, Offered, category_request, offered
 from judge.replies.schema import RunError
 from judge.statistics.agreement import Readings
 from judge.statistics.coefficients import NO_OVERLAP
@@ -57,7 +56,7 @@ class Labeling:
         """A model's questions, each with the id of its message, one repeat after another."""
         for repeat in range(self.repeats):
             for row in self.corpus.rows(self.part):
-                yield row["id"], question(row["messages"], self.categories, model, repeat)
+                yield row["id"], category_request(row["messages"], self.categories, model, repeat)
 
     def questions(self, model: str) -> Iterator[JudgeRequest]:
         return (request for _, request in self.asked(model))

@@ -30,8 +30,7 @@ from judge.agreement.calibration import (
 )
 from judge.agreement.validation import Validation, asked_by, place
 from judge.llm import batch
-from judge.llm.category_question import offered
-from judge.llm.questions import prompt_hash
+from judge.llm.questions import offered, prompt_hash
 from judge.replies.schema import RunError
 from judge.schema import CriterionAgreement, JudgeAgreement, PeopleAgreement, PeopleFigures, PeopleSet
 from judge.statistics.estimate import Estimate

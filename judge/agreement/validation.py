@@ -26,7 +26,7 @@ from judge.agreement.cases import Case
 from judge.agreement.published.labeled_set import ANSWER, REFUSAL, Item, LabeledSet, Scale
 from judge.llm import batch
 from judge.llm.asking import Asker, announce
-from judge.llm.category_question import offered
+from judge.llm.questions import offered
 from judge.offline import judge as offline
 from judge.replies.schema import RunError
 from judge.rules.answers import conduct
