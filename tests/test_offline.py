@@ -154,7 +154,7 @@ def test_readings_are_stable_and_quote_the_reply() -> None:
     for (q, reply), reading in zip(asked, first, strict=True):
         assert offline.unguarded(q, GONE, reply.replace("'", "’")).answer == reading.answer
         assert all(span in reply for span in reading.evidence)
-    offline._of_reply.cache_clear()
+    offline.features.cache_clear()
     assert [offline.unguarded(q, GONE, reply) for q, reply in reversed(asked)] == first[::-1]
 
 
