@@ -58,7 +58,7 @@ def measured(release: Release, *repeats: Labels, others: dict[str, Labels] | Non
     def answers(labels: Labels) -> dict[str, JudgeLabel]:
         return {k: JudgeLabel(x, None if x else "unparsable") for k, x in labels.items()}
 
-    wordings = {w: (prompt_hash(installed(), w), answers(x)) for w, x in (others or {}).items()}
+    wordings = {wording: answers(labels) for wording, labels in (others or {}).items()}
     return calibrate(release, JUDGE, [answers(r) for r in repeats], wordings)
 
 
