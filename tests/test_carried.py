@@ -104,7 +104,7 @@ def planted(release: Release, folder: Path, **change: Any) -> Validation:
     hashes = {"answers-the-need": release.criteria["answers-the-need"].criterion_hash}
     source = Source(JUDGE, prompt_hash(release.prompts), release.manifest.version, hashes)
     labels = {"0": "PASS", "1": "PARTIAL", "2": "FAIL", "3": "PARTIAL", "4": None}
-    return measured(what, labels, source, [labels | {"0": "PARTIAL"}]).model_copy(update=change)
+    return measured(what, [labels, labels | {"0": "PARTIAL"}], source).model_copy(update=change)
 
 
 def identity(release: Release) -> JudgeIdentity:
@@ -243,7 +243,7 @@ def test_agreement_on_fewer_labels_has_columns_where_a_set_has_them(release: Rel
     choice = offered(release)
     source = Source(JUDGE, choice.prompt_hash, release.manifest.version, asked_by("category", (), release))
     labels = dict(zip("012345", ["no_crisis", "suicidal_ideation", *["no_crisis"] * 4], strict=True))
-    stored(measured(what, labels, source), tmp_path)
+    stored(measured(what, [labels], source), tmp_path)
     stored(planted(release, tmp_path / "own"), tmp_path)
     found = with_people([identity(release)], tmp_path, [], release)
     assert [(p.set, p.reason) for p in found] == [("bells", None), ("bhh-messages", None)]

@@ -210,7 +210,7 @@ def test_quadratic_kappa_equals_scikit_learns() -> None:
     rng = np.random.default_rng(7)
     ana, ben, given = (rng.integers(1, 6, 80).tolist() for _ in range(3))
     pairs = [(str(a), str(b)) for a, b in zip(ana, ben, strict=True)]
-    found = measured(rated(pairs), numbered([str(x) for x in given]), SOURCE)
+    found = measured(rated(pairs), [numbered([str(x) for x in given])], SOURCE)
     mean = [(a + b + 1) // 2 for a, b in zip(ana, ben, strict=True)]
     for theirs, ours in (
         ((mean, given), found.kappa),
@@ -221,11 +221,11 @@ def test_quadratic_kappa_equals_scikit_learns() -> None:
         assert ours.value == pytest.approx(cohen_kappa_score(*theirs, weights="quadratic", labels=[1, 2, 3, 4, 5]))
         assert (ours.low or 0) < (ours.value or 0) < (ours.high or 0)
     assert sum(map(sum, found.confusion.table)) == 80
-    found = measured(rated([("1", "2"), ("3", "4")]), numbered([None, None]), SOURCE)
+    found = measured(rated([("1", "2"), ("3", "4")]), [numbered([None, None])], SOURCE)
     assert (found.decided, found.kappa.value, found.confusion.unscored) == (0, None, [0, 1, 0, 1, 0])
     assert found.kappa.reason
     pairs = [("1", "1")] * 8 + [("5", "5")] * 8
-    found = measured(rated(pairs), numbered(["3" if n < 5 else "1" for n in range(16)]), SOURCE)
+    found = measured(rated(pairs), [numbered(["3" if n < 5 else "1" for n in range(16)])], SOURCE)
     assert found.widest == ["8", "9", "10", "11", "12", "13", "14", "15", "0", "1"]
 
 
@@ -234,7 +234,7 @@ def test_nominal_kappa_is_with_the_majority_and_people_by_fleiss() -> None:
     votes = ["aaab", "bbbb", "aabb", "bbba", "aaaa"]
     items = tuple(Item(str(n), ("?",), dict(zip("pqrs", v, strict=True))) for n, v in enumerate(votes))
     scale = Scale(("a", "b", "c"), coarse={"a": "a", "b": "other", "c": "other"})
-    found = measured(LabeledSet("x", "all", "category", scale, items), numbered(["a", "b", "a", "c", None]), SOURCE)
+    found = measured(LabeledSet("x", "all", "category", scale, items), [numbered(["a", "b", "a", "c", None])], SOURCE)
     assert (found.items, found.decided, found.kappa.n, found.raters["p"].n, found.reference) == (5, 4, 3, 4, "majority")
     expected = cohen_kappa_score(["a", "b", "b"], ["a", "b", "c"], labels=["a", "b", "c"])
     assert found.kappa.value == pytest.approx(expected)
@@ -255,11 +255,11 @@ def test_the_settled_label_counts_before_the_majority() -> None:
     )
     what = LabeledSet("x", "all", "criterion", Scale(("FAIL", "PASS")), items, reads={"PARTIAL": "FAIL"})
     labels = numbered(["PARTIAL", "FAIL-mocks", "FAIL-agrees", "PASS", "PASS", "PARTIAL"])
-    found = measured(what, labels, SOURCE)
+    found = measured(what, [labels], SOURCE)
     assert (found.reference, found.answers["FAIL-mocks"]) == ("settled", 1)
     assert (found.per_class["FAIL"].recall.value, found.per_class["FAIL"].precision.value) == (1.0, 0.75)
     alone = what._replace(items=tuple(i._replace(family="") for i in items))
-    wide, narrow = (own.per_class["PASS"].recall for own in (found, measured(alone, labels, SOURCE)))
+    wide, narrow = (own.per_class["PASS"].recall for own in (found, measured(alone, [labels], SOURCE)))
     assert (wide.high or 0) - (wide.low or 0) > (narrow.high or 0) - (narrow.low or 0)
 
 
