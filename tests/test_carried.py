@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +14,13 @@ from helmbench.cli.app import main
 from support import labelled_sets as shapes
 from support import submission_runs as runs
 from support.board_runs import verified
-from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
+from support.judge_server import JudgeServer, Said, Serve, said
 from support.reports import Page
 from support.scores import scores
 from test_board import Page as BoardPage
 from test_board import built, read
 
 from dataset_builder.release import Release
-from helmbench_common.http import retry
 from judge.agreement.known import SHIPPED, entry, with_people
 from judge.agreement.published.labeled_set import read_own
 from judge.agreement.published.sets import read_set
@@ -59,17 +57,14 @@ def shipped() -> list[Validation]:
 
 
 @pytest.fixture
-def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
+def judge(serve: Serve) -> JudgeServer:
     """A judge that gives the last label it is offered."""
-    monkeypatch.setattr(retry, "BACKOFF", 0.001)
 
-    def last(body: dict[str, Any], attempt: int) -> Said:
+    def last(body: dict[str, Any], _: int) -> Said:
         labels = body["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"]
         return said(json.dumps({"label": labels[-1], "quotes": []}))
 
-    with stopped_at_the_end() as started:
-        started.append(JudgeServer(last))
-        yield started[-1]
+    return serve(last)
 
 
 @pytest.fixture

@@ -17,10 +17,9 @@ from huggingface_hub import close_session, constants
 from sklearn.metrics import cohen_kappa_score
 from support import hub_stub
 from support import labelled_sets as shapes
-from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
+from support.judge_server import Said, Serve, said
 
 from dataset_builder.release import Release
-from helmbench_common.http import retry
 from judge.agreement.published.labeled_set import RATING, Item, LabeledSet, Scale
 from judge.agreement.published.sets import SETS, VERA_DIMENSIONS, located, read_set
 from judge.agreement.validation import Source, Validation, measured
@@ -300,22 +299,6 @@ def test_the_offline_judge_needs_nothing(release: Release, tmp_path: Path, capsy
     assert "expected --judge offline" in capsys.readouterr().err
 
 
-Serve = Callable[[Callable[[dict[str, Any]], Said]], JudgeServer]
-
-
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """Starts a judge that answers by a function of the question's body."""
-    monkeypatch.setattr(retry, "BACKOFF", 0.001)
-    with stopped_at_the_end() as started:
-
-        def start(answer: Callable[[dict[str, Any]], Said]) -> JudgeServer:
-            started.append(JudgeServer(lambda body, _: answer(body)))
-            return started[-1]
-
-        yield start
-
-
 def test_answers_of_another_engine_are_read(release: Release, tmp_path: Path, capsys: Capture) -> None:
     """Exit 2 and a batch file; with replies next to it the same command measures. What is left unscored is reported
     over all and by group, as a share.
@@ -349,7 +332,7 @@ def test_a_model_is_asked_each_question_once_in_each_pass(
     for name, count in {"bhh-ratings": 5, "bhh-messages": 6, "psychosis": 12, "vera-mh": 8, "counselbench": 4}.items():
         given: dict[str, list[str]] = {}
 
-        def other_the_second_time(body: dict[str, Any], given: dict[str, list[str]] = given) -> Said:
+        def other_the_second_time(body: dict[str, Any], _: int, given: dict[str, list[str]] = given) -> Said:
             asked, properties = body["messages"][0]["content"], body["response_format"]["json_schema"]["schema"]
             key = "category" if "category" in properties["properties"] else "label"
             labels = properties["properties"][key]["enum"]
