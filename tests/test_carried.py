@@ -25,7 +25,7 @@ from judge.agreement.known import SHIPPED, entry, with_people
 from judge.agreement.published.labeled_set import read_own
 from judge.agreement.published.sets import read_set
 from judge.agreement.validation import Source, Validation, asked_by, measured, place
-from judge.llm.questions import offered, prompt_hash
+from judge.llm.questions import CATEGORY, prompt_hash
 from judge.offline import judge as offline
 from judge.replies.schema import RunError
 from judge.replies.script import live_turns
@@ -235,8 +235,9 @@ def test_figures_of_another_question_are_not_carried(release: Release, tmp_path:
 def test_agreement_on_fewer_labels_has_columns_where_a_set_has_them(release: Release, tmp_path: Path) -> None:
     """Categories also as crisis or not, of the judge and of the people; other sets alone have no such columns."""
     what = read_set("bhh-messages", shapes.bhh(tmp_path / "set"), "all", release)
-    choice = offered(release)
-    source = Source(JUDGE, choice.prompt_hash, release.manifest.version, asked_by("category", (), release))
+    source = Source(
+        JUDGE, prompt_hash(release.prompts, CATEGORY), release.manifest.version, asked_by("category", (), release)
+    )
     labels = dict(zip("012345", ["no_crisis", "suicidal_ideation", *["no_crisis"] * 4], strict=True))
     stored(measured(what, [labels], source), tmp_path)
     stored(planted(release, tmp_path / "own"), tmp_path)

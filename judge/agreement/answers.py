@@ -15,6 +15,7 @@ from dataset_builder.schema import CalibrationRow, CriterionCheck, ProtocolRow
 from judge.agreement.cases import Case
 from judge.llm.asking import Asker, refuse_lacking
 from judge.llm.questions import (
+    CATEGORY,
     JudgeRequest,
     calibrated,
     category_request,
@@ -34,7 +35,6 @@ from judge.verdicts import SAYS_NOTHING, JudgeIdentity, silent_label
 REPEATS = 3
 CANNOT_TELL = "cannot tell"
 NO_READING = "this judge has no reading for the criterion"
-CATEGORY = "triage-guided"  # the wording of the category question
 
 
 class JudgeLabel(NamedTuple):
@@ -127,9 +127,14 @@ def examine(release: Release, name: str, tasks: Sequence[Task], asker: Asker, pa
             {row.id: by_rule.get(row.id) or label(by_row[row.id]) for row in task.rows} for by_row in by_pass.values()
         ]
         wording, *others = dict.fromkeys(wording for wording, _ in by_pass)
-        key = offered(release).prompt_hash if wording == CATEGORY else prompt_hash(release.prompts, wording)
         repeats, rest = labels[: passes.repeats], labels[passes.repeats :]
-        judged.append(JudgedCases(JudgeIdentity(name, key, wording), repeats, dict(zip(others, rest, strict=True))))
+        judged.append(
+            JudgedCases(
+                JudgeIdentity(name, prompt_hash(release.prompts, wording), wording),
+                repeats,
+                dict(zip(others, rest, strict=True)),
+            )
+        )
     refuse_lacking(stored, questions)
     return judged
 

@@ -26,7 +26,7 @@ from judge.agreement.answers import REPEATS
 from judge.llm import batch
 from judge.llm.asking import Asker, announce, write_missing
 from judge.llm.budget import Terms
-from judge.llm.questions import JudgeRequest, Offered, category_request, offered
+from judge.llm.questions import CATEGORY, JudgeRequest, Offered, category_request, offered, prompt_hash
 from judge.replies.schema import RunError
 from judge.statistics.agreement import Readings
 from judge.statistics.coefficients import NO_OVERLAP
@@ -123,7 +123,7 @@ def label(what: Labeling, endpoint: Endpoint | None, terms: Terms) -> str:
         repeats=what.repeats,
         offered=list(what.categories.names),
         taxonomy_hash=what.categories.taxonomy_hash,
-        prompt_hash=what.categories.prompt_hash,
+        prompt_hash=prompt_hash(what.categories.prompts, CATEGORY),
         counts={name: counts[name] for name in what.categories.names},
         unlabelled=len(labels) - counts.total(),
         self_agreement={model: votes_agreement([by[model] for by in votes.values()]) for model in models},

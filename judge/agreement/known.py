@@ -30,7 +30,7 @@ from judge.agreement.calibration import (
 )
 from judge.agreement.validation import Validation, asked_by, place
 from judge.llm import batch
-from judge.llm.questions import offered, prompt_hash
+from judge.llm.questions import CATEGORY, prompt_hash
 from judge.replies.schema import RunError
 from judge.schema import CriterionAgreement, JudgeAgreement, PeopleAgreement, PeopleFigures, PeopleSet
 from judge.statistics.estimate import Estimate
@@ -215,7 +215,7 @@ def _other_question(v: Validation, identity: JudgeIdentity, release: Release) ->
     prompts = {
         "criterion": identity.prompt_hash,
         "rating": prompt_hash(release.prompts, RATE),
-        "category": offered(release).prompt_hash,
+        "category": prompt_hash(release.prompts, CATEGORY),
         "refusal": None,
     }
     own = asked_by(v.kind, v.asked, release)

@@ -147,7 +147,7 @@ def collect(questions: Questions, where: Path, endpoint: Endpoint, terms: Terms)
     try:
         replies = batch.Replies(where)
         estimate = _write(where / REQUESTS, questions(), replies, keep=True)
-        budget = Budget(where, replies.live, replies.elsewhere, terms.prices, terms.cap)
+        budget = Budget(where, replies.live, replies.elsewhere, terms)
         if not estimate.requests:
             return Collected(where, 0, Outcome(), budget.spent, terms)
         sys.stderr.write(f"{where}: {estimate.text(terms.prices)}\n")

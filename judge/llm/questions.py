@@ -37,6 +37,7 @@ from judge.schema import RATINGS
 from judge.wording import told
 
 MAX_TOKENS = 600
+CATEGORY = "triage-guided"  # the wording of the category question
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,10 @@ def prompt(criterion: CriterionRow, case: str, prompts: Prompts, wording: str = 
 
 
 def prompt_hash(prompts: Prompts, wording: str = PLAIN) -> str:
-    """sha256 of the wording's file and the case templates, recorded in every LLM judge's verdict."""
-    return prompts.hash(wording, "case", "about")
+    """sha256 of the wording's file, and of the case templates if a case is shown; recorded in every LLM judge's
+    verdict.
+    """
+    return prompts.hash(wording) if wording == CATEGORY else prompts.hash(wording, "case", "about")
 
 
 def _by_criterion(
@@ -225,11 +228,6 @@ class Offered:
     def taxonomy_hash(self) -> str:
         """sha256 of the offered categories' texts."""
         return digest([c.category_hash for c in self.categories.values()])
-
-    @property
-    def prompt_hash(self) -> str:
-        """sha256 of the question's own text."""
-        return self.prompts.hash("triage-guided")
 
 
 def offered(release: Release) -> Offered:
