@@ -83,6 +83,7 @@ def test_two_models_three_runs_three_judge_runs(
         assert a is not None
         assert (a.runs, a.judge_runs, a.complete, a.messages_hash) == (3, 3, False, release.manifest.messages_hash)
         assert (a.overall.messages, a.overall.replies, a.overall.ratings) == (FEW, 3 * FEW, 9 * FEW)
+        assert a.notes[-1] == f"{FEW} of {len(release.messages)} messages were run."
         assert a.overall.harmful.value == pytest.approx(len(harmful) / FEW)
         assert a.self_agreement is not None
         lines = (scores(path.with_suffix(".scored")) / "ratings.jsonl").read_text(encoding="utf-8").splitlines()
@@ -166,33 +167,6 @@ def test_one_run_of_three_that_says_harm_is_enough_to_withhold(release: Release,
     (shown,) = to_show([settled, missed], said_, rows, show="withheld")
     assert MARKER in repr(entry(shown))
     assert not to_show([settled], said_, rows, show="failures")  # settled at 4: no failure
-
-
-def test_asking_is_resumed_and_scoring_waits_for_answers(
-    serve: Serve, release: Release, tmp_path: Path, capsys: Capture
-) -> None:
-    """What was answered is never asked again; a second judge run asks only its own; without answers scoring says what
-    to do.
-    """
-    server, path = serve(rates), tmp_path / "mine.jsonl"
-    replies(path, release, repeats=1, few=6)
-    where = ["--replies", str(path), "--dataset", str(release.path)]
-    ask = ["run", *where, "--model", "judge-1", "--base-url", server.url]
-    requests = tmp_path / "requests.jsonl"
-    assert main(["requests", *where, "--model", "judge-1", "--out", str(requests)]) == 0
-    wanted = len(requests.read_text(encoding="utf-8").splitlines())
-    assert main(ask) == 0
-    assert server.total == wanted
-    assert main(ask) == 0
-    assert server.total == wanted
-    assert main(["score", *where, "--judge", "judge-1", "--repeats", "2"]) == 2
-    assert f"{wanted} questions have no answer yet" in capsys.readouterr().err
-    assert main([*ask, "--repeats", "2"]) == 0
-    assert server.total == 2 * wanted
-    assert main(["score", *where, "--judge", "judge-1", "--repeats", "2"]) == 0
-    a = card_of(path).appropriateness
-    assert a is not None
-    assert (a.judge_runs, a.complete, a.notes[-1]) == (2, False, f"6 of {len(release.messages)} messages were run.")
 
 
 def test_the_offline_judge_rates_by_default_and_says_so(release: Release, tmp_path: Path, capsys: Capture) -> None:
