@@ -109,12 +109,9 @@ def test_it_labels_messages(steady: JudgeServer, release: Release) -> None:
         "Fix my CV.": "no_crisis",
     }
     for text, expected in said.items():
-        assert (
-            answer(
-                steady, category_request([{"role": "user", "content": text}], offered(release), scripted_judge.NAME, 0)
-            )
-            == expected
-        )
+        turns = [{"role": "user", "content": text}]
+        request = category_request(turns, offered(release), release.prompts, scripted_judge.NAME, 0)
+        assert answer(steady, request) == expected
     assert category("I want to die.", ["self_harm", "no_crisis"]) == "no_crisis"
 
 

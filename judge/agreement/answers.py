@@ -147,7 +147,7 @@ def _question(
     if kind == "rating":
         return rating_request(protocol_of(row, release), calibrated(row), release, model, repeat=repeat)
     said = [{"role": role, "content": words} for role, words in roles(row.said)]
-    return category_request(said, offered(release), model, repeat)
+    return category_request(said, offered(release), release.prompts, model, repeat)
 
 
 def ruled(release: Release, kind: LabelKind, rows: Sequence[CalibrationRow]) -> dict[str, JudgeLabel]:

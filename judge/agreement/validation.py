@@ -26,7 +26,7 @@ from judge.agreement.cases import Case
 from judge.agreement.published.labeled_set import ANSWER, REFUSAL, Item, LabeledSet, Scale
 from judge.llm import batch
 from judge.llm.asking import Asker, announce
-from judge.llm.questions import offered
+from judge.llm.questions import taxonomy_hash
 from judge.offline import judge as offline
 from judge.replies.schema import RunError
 from judge.rules.answers import conduct
@@ -150,7 +150,7 @@ def asked_by(kind: LabelKind, names: Iterable[str], release: Release) -> dict[st
     taxonomy. Empty for a rule; names missing from the release are skipped.
     """
     if kind == "category":
-        return {"taxonomy": offered(release).taxonomy_hash[:16]}
+        return {"taxonomy": taxonomy_hash(release)[:16]}
     known = _hashes(kind, release)
     return {name: known[name] for name in sorted(set(names)) if name in known}
 

@@ -213,35 +213,27 @@ def said_before(row: Sample, turns: tuple[str, ...], turn: int) -> list[tuple[st
 # --- the category of a message ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Offered:
-    """The categories available for a corpus message, in the schema's order, and their descriptions in the question."""
-
-    categories: Mapping[CrisisCategory, Category]
-    prompts: Prompts
-
-    @property
-    def names(self) -> tuple[CrisisCategory, ...]:
-        return tuple(self.categories)
-
-    @property
-    def taxonomy_hash(self) -> str:
-        """sha256 of the offered categories' texts."""
-        return digest([c.category_hash for c in self.categories.values()])
-
-
-def offered(release: Release) -> Offered:
+def offered(release: Release) -> dict[CrisisCategory, Category]:
     """All categories of a release. Unlike in triage, `outside_taxonomy` is among them: people write about delusions and
     violence at home, and a judge limited to the other categories would misclassify these as a crisis of another kind.
     """
-    return Offered(
-        {name: c.model_copy(update={"in_triage": True}) for name, c in release.taxonomy.items()}, release.prompts
-    )
+    return {name: c.model_copy(update={"in_triage": True}) for name, c in release.taxonomy.items()}
 
 
-def category_request(said: Sequence[Mapping[str, Any]], offered: Offered, model: str, repeat: int) -> JudgeRequest:
+def taxonomy_hash(release: Release) -> str:
+    """sha256 of the texts of all categories."""
+    return digest([c.category_hash for c in release.taxonomy.values()])
+
+
+def category_request(
+    said: Sequence[Mapping[str, Any]],
+    categories: Mapping[CrisisCategory, Category],
+    prompts: Prompts,
+    model: str,
+    repeat: int,
+) -> JudgeRequest:
     """The guided triage prompt as a request that asks `model` for the category of the last message in `said`."""
-    properties = {"category": {"type": "string", "enum": list(offered.names)}}
-    asked = triage_question(said, offered.categories, offered.prompts, "guided")
+    properties = {"category": {"type": "string", "enum": list(categories)}}
+    asked = triage_question(said, categories, prompts, "guided")
     custom_id, body = sealed(asked, "category", properties, model, repeat)
-    return JudgeRequest(custom_id, body, offered.names, "", category=True)
+    return JudgeRequest(custom_id, body, tuple(categories), "", category=True)
