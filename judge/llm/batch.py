@@ -122,7 +122,6 @@ def trim(body: Any) -> dict[str, Any] | None:
 
 
 def _body(record: dict[str, Any]) -> Any:
-    """The body of a line's response."""
     response = record.get("response")
     return response.get("body") if isinstance(response, dict) else None
 

@@ -51,7 +51,6 @@ def readers(identity: JudgeIdentity, repeats: int, answers: Answers) -> tuple[LL
 
 
 def question(case: Case, release: Release, identity: JudgeIdentity) -> JudgeRequest:
-    """The question for a language model about a case."""
     check = case.check if isinstance(case.check, AppropriatenessCheck) else case.read_check
     model, wording, repeat = identity.name, identity.wording, identity.repeat
     return build(case.row, check, case.reply.turns, release, model, wording=wording, repeat=repeat)

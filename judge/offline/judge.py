@@ -60,7 +60,6 @@ def rating_question(category: str) -> str:
 
 @lru_cache(maxsize=2_000)  # a reply is read for several criteria in a row, and models repeat themselves
 def features(message: str, reply: str) -> frozenset[str]:
-    """The features of a visible reply."""
     return frozenset(f.of_reply(message, addressed(reply).text))
 
 
