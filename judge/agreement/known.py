@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from dataset_builder.prompts import RATE
 from dataset_builder.release import Release
@@ -37,7 +37,6 @@ from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
 from judge.wording import calibration_caveat
 
-M = TypeVar("M", bound=BaseModel)
 Figures = TypeVar("Figures", Calibration, Validation)
 FILE = "calibration.json"
 RATING_FILE = "rating_calibration.json"
@@ -46,7 +45,7 @@ RUN_CALIBRATE = "not measured: run `helmbench calibrate`"
 CHANGED = "its text or its calibration replies have changed since this judge was measured"
 
 
-def read(path: Path, shape: type[M], command: str = "calibrate") -> M:
+def read(path: Path, shape: type[Figures], command: str = "calibrate") -> Figures:
     """Reads a file that a command wrote."""
     try:
         return shape.model_validate_json(read_bytes(path, f"a file written by `helmbench {command}`"))
