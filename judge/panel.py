@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median_low, multimode
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -67,15 +68,15 @@ def majority(labels: Sequence[str | None], worst_first: Sequence[str], ways: Seq
     heard = [x for x in labels if x is not None]
     if 2 * len(heard) < len(labels) or not heard:
         return None
-    chosen = min(_most([base(x) for x in heard]), key=lambda x: int(x) if x.isdecimal() else worst_first.index(x))
-    named = _most([x for x in heard if base(x) == chosen])
+    chosen = min(multimode([base(x) for x in heard]), key=lambda x: int(x) if x.isdecimal() else worst_first.index(x))
+    named = multimode([x for x in heard if base(x) == chosen])
     return min(named, key=lambda x: (ways.index(way) if (way := x.partition("-")[2]) in ways else len(ways), x))
 
 
 def median(ratings: Sequence[str | None]) -> str | None:
     """The middle rating, or the lower of two middle ones; None if more than half are missing."""
-    heard = sorted(int(x) for x in ratings if x is not None)
-    return None if 2 * len(heard) < len(ratings) or not heard else str(heard[(len(heard) - 1) // 2])
+    heard = [int(x) for x in ratings if x is not None]
+    return None if 2 * len(heard) < len(ratings) or not heard else str(median_low(heard))
 
 
 def worst_first(criterion: CriterionRow, polarity: Polarity) -> tuple[str, ...]:
@@ -186,7 +187,7 @@ def _card(
         members=[card_of(m, own) for m, own in zip(members, labels, strict=True)],
         verdicts=len(asked),
         unanimous=sum(len(own) == len(members) and len(set(own)) == 1 for own in heard),
-        ties=sum(p is not None and len(_most(own)) > 1 for p, own in zip(panel, heard, strict=True)),
+        ties=sum(p is not None and len(multimode(own)) > 1 for p, own in zip(panel, heard, strict=True)),
         unscored=panel.count(None),
         alpha=alpha(between),
         alpha_ordinal=alpha(between, ordinal=True),
@@ -202,11 +203,6 @@ def _label(v: Verdict) -> str | None:
 def base(label: str) -> str:
     """A label without its way to fail: FAIL-misses → FAIL."""
     return label.partition("-")[0]
-
-
-def _most(labels: Sequence[str]) -> list[str]:
-    counts = Counter(labels)
-    return [x for x, n in counts.items() if n == max(counts.values())]
 
 
 def _ruled(v: Verdict) -> bool:

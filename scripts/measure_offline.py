@@ -85,7 +85,7 @@ def _figures(labelled: Labelled) -> dict[str, Any]:
         item.id: offline.unguarded(_question(item, labelled.what), item.said[-1], visible(item.reply)).answer
         for item in labelled.what.items
     }
-    found = measured(labelled.what, answers, Source(offline.NAME, None, ""))
+    found = measured(labelled.what, [answers], Source(offline.NAME, None, ""))
     given = [sum(row) for row in found.confusion.table]
     return {
         "by": labelled.by,

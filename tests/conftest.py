@@ -12,10 +12,12 @@ import pytest
 from filelock import FileLock
 from support import contents
 from support.browser import CHROMIUM, DRIVER, Browser, driven
+from support.judge_server import JudgeServer, Script, Serve, stopped_at_the_end
 from support.submission_runs import build
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.release import Release, open_release
+from helmbench_common.http import retry
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -83,6 +85,19 @@ def _lm_eval_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def release(dataset: Path) -> Release:
     """The built dataset, opened once; tests must not change it."""
     return open_release(dataset)
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+    """Starts loopback judges that end with the test; the client's waits between tries are cut to nothing."""
+    monkeypatch.setattr(retry, "BACKOFF", 0.001)
+    with stopped_at_the_end() as started:
+
+        def start(script: Script, together: int = 1) -> JudgeServer:
+            started.append(JudgeServer(script, together))
+            return started[-1]
+
+        yield start
 
 
 @pytest.fixture(scope="module")

@@ -6,17 +6,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helmbench.cli.app import main
-from support.judge_server import GOOD, JudgeServer, by_hash, failed, said
+from support.judge_server import GOOD, JudgeServer, Serve, by_hash, failed, said
 from support.scores import scores
 
 from dataset_builder.release import Release
-from helmbench_common.http import retry
 from helmbench_common.jsonl import LONGEST
 from judge.llm.answers import Parsed
 from judge.llm.batch import Answer, Replies, missing, read
@@ -227,16 +226,13 @@ class Run:
 
 @pytest.fixture
 def run(release: Release, dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    monkeypatch.setattr(retry, "BACKOFF", 0.001)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     return Run(release, dataset, tmp_path)
 
 
 @pytest.fixture
-def server() -> Iterator[JudgeServer]:
-    with JudgeServer(by_hash) as started:
-        yield started
-        started.shutdown()
+def server(serve: Serve) -> JudgeServer:
+    return serve(by_hash)
 
 
 MODEL = ("--model", "org/judge-1")
@@ -385,7 +381,9 @@ class TestLive:
         written = "".join(p.read_text() for p in run.home.rglob("*") if p.is_file())
         assert SECRET not in shown.out + shown.err + written
 
-    def test_the_cap_stops_with_its_own_exit_code(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_the_cap_stops_with_its_own_exit_code(
+        self, run: Run, serve: Serve, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         """Exit 4, how to go on, and what was answered is kept. The cap pays for one worst case and the usage of two
         answers.
         """
@@ -402,24 +400,24 @@ class TestLive:
         everything = run.requests()
         cap = (max(len(json.dumps(r["body"], ensure_ascii=False).encode()) for r in everything) + 600 + 2 * 110) / 1e6
         priced = ("--price-in", "1", "--price-out", "1", "--concurrency", "1")
-        with JudgeServer(lambda body, attempt: said(None, refusal="No.")) as server:
-            assert run.call("run", *MODEL, "--base-url", server.url, *priced, "--max-cost", str(cap)) == 4
-            told = capsys.readouterr().err.splitlines()[-1]
-            assert f"--max-cost {cap:g}" in told
-            assert "higher --max-cost" in told
-            assert 3 <= len((run.folder / "replies.jsonl").read_text().splitlines()) < len(everything)
-            assert server.total * 110 / 1e6 < cap
-            assert run.call("run", *MODEL, "--base-url", server.url, *priced, "--max-cost", "1") == 0
-            assert server.total == len(everything)
-            server.shutdown()
+        server = serve(lambda body, attempt: said(None, refusal="No."))
+        assert run.call("run", *MODEL, "--base-url", server.url, *priced, "--max-cost", str(cap)) == 4
+        told = capsys.readouterr().err.splitlines()[-1]
+        assert f"--max-cost {cap:g}" in told
+        assert "higher --max-cost" in told
+        assert 3 <= len((run.folder / "replies.jsonl").read_text().splitlines()) < len(everything)
+        assert server.total * 110 / 1e6 < cap
+        assert run.call("run", *MODEL, "--base-url", server.url, *priced, "--max-cost", "1") == 0
+        assert server.total == len(everything)
 
-    def test_unanswered_questions_are_exit_code_3(self, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_unanswered_questions_are_exit_code_3(
+        self, run: Run, serve: Serve, capsys: pytest.CaptureFixture[str]
+    ) -> None:
         """The run says how many and why; the same command asks them again."""
-        with JudgeServer(
+        down = serve(
             lambda body, attempt: (
                 failed(400) if "number 0" in body["messages"][0]["content"] else said(None, refusal="No.")
             )
-        ) as down:
-            assert run.call("run", *MODEL, "--base-url", down.url) == 3
-            assert "got no answer (the last: HTTP 400 planned)" in capsys.readouterr().err.splitlines()[-1]
-            down.shutdown()
+        )
+        assert run.call("run", *MODEL, "--base-url", down.url) == 3
+        assert "got no answer (the last: HTTP 400 planned)" in capsys.readouterr().err.splitlines()[-1]

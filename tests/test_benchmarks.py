@@ -27,7 +27,6 @@ SMALLEST = {
         "--sizes 200 400 --jobs 1",
         (r"corpus +200 .* near [\d.]+% of 20 ", r"corpus +400 .* s CPU ", r"grew [\d.]+-fold from 200"),
     ),
-    "handovers": Smallest("", (r"asked +38 +\d+ +\d+ +\d+ +\d+ % +\d+ %", r"echo +18 +0 +0 +18 +100 % ")),
     "headroom": Smallest(
         "--seeds 1 --icc 0.2",
         (
@@ -35,7 +34,6 @@ SMALLEST = {
             r"tokens of core, prompts and replies: [\d,]+ without, [\d,]+ with: 1\.\d\d times",
         ),
     ),
-    "injections": Smallest("--bases 1", (r"very_long +7 +14 +0 +0", r"all +137 +274 +0 +0")),
     "inspect_overhead": Smallest(
         "--samples 12 --rounds 1", (r"plain +[\d.]+ ms +[\d.]+ s +\d+ MB +12$", r"ours +[\d.]+ ms ", r"ratio +[\d.]+$")
     ),

@@ -8,7 +8,7 @@ import copy
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,11 @@ from helmbench.cli.app import main
 from sklearn.metrics import cohen_kappa_score
 from support.few_rows import keep_few
 from support.figures_alike import same
-from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
+from support.judge_server import JudgeServer, Said, Serve, said
 
 from dataset_builder.prompts import installed
 from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
-from helmbench_common.http import retry
 from judge.agreement.answers import JudgeLabel
 from judge.agreement.calibration import Calibration, calibrate, calibration_hash
 from judge.agreement.known import SHIPPED, of_judge
@@ -58,7 +57,7 @@ def measured(release: Release, *repeats: Labels, others: dict[str, Labels] | Non
     def answers(labels: Labels) -> dict[str, JudgeLabel]:
         return {k: JudgeLabel(x, None if x else "unparsable") for k, x in labels.items()}
 
-    wordings = {w: (prompt_hash(installed(), w), answers(x)) for w, x in (others or {}).items()}
+    wordings = {wording: answers(labels) for wording, labels in (others or {}).items()}
     return calibrate(release, JUDGE, [answers(r) for r in repeats], wordings)
 
 
@@ -237,7 +236,7 @@ def test_pairs_with_facts_lie_on_both_sides_of_a_line(release: Release) -> None:
 
 # --- the command
 
-Serve = Callable[[Callable[[str, str], str]], JudgeServer]
+Labeler = Callable[[Callable[[str, str], str]], JudgeServer]
 
 
 def asked_to_rate(row: CalibrationRow, release: Release) -> JudgeRequest:
@@ -254,28 +253,24 @@ def few(release: Release, monkeypatch: pytest.MonkeyPatch) -> Release:
 
 
 @pytest.fixture
-def serve(few: Release, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
+def labeler(few: Release, serve: Serve) -> Labeler:
     """Starts a judge whose label is a function of the model that it is asked as and the author's label."""
-    monkeypatch.setattr(retry, "BACKOFF", 0.001)
-    with stopped_at_the_end() as started:
+    known = {
+        for_calibration(r, few, "any", wording=w).body["messages"][0]["content"]: r.label
+        for r in few.calibration
+        for w in ("judge", "judge-b", "judge-reason")
+    } | {asked_to_rate(r, few).body["messages"][0]["content"]: r.label for r in few.rating_calibration}
 
-        def start(label: Callable[[str, str], str]) -> JudgeServer:
-            known = {
-                for_calibration(r, few, "any", wording=w).body["messages"][0]["content"]: r.label
-                for r in few.calibration
-                for w in ("judge", "judge-b", "judge-reason")
-            } | {asked_to_rate(r, few).body["messages"][0]["content"]: r.label for r in few.rating_calibration}
+    def start(label: Callable[[str, str], str]) -> JudgeServer:
+        def script(body: dict[str, Any], _: int) -> Said:
+            prompt = body["messages"][0]["content"]
+            answer = {"label": label(body["model"], known[prompt]), "quotes": []}
+            reasoned = "reason" in body["response_format"]["json_schema"]["schema"]["properties"]
+            return said(json.dumps({"reason": "so", **answer} if reasoned else answer))
 
-            def script(body: dict[str, Any], attempt: int) -> Said:
-                prompt = body["messages"][0]["content"]
-                answer = {"label": label(body["model"], known[prompt]), "quotes": []}
-                reasoned = "reason" in body["response_format"]["json_schema"]["schema"]["properties"]
-                return said(json.dumps({"reason": "so", **answer} if reasoned else answer))
+        return serve(script)
 
-            started.append(JudgeServer(script))
-            return started[-1]
-
-        yield start
+    return start
 
 
 def command(release: Release, home: Path, *more: str) -> int:
@@ -283,12 +278,12 @@ def command(release: Release, home: Path, *more: str) -> int:
 
 
 def test_the_command_asks_measures_and_asks_nothing_twice(
-    serve: Serve, few: Release, tmp_path: Path, capsys: Capture
+    labeler: Labeler, few: Release, tmp_path: Path, capsys: Capture
 ) -> None:
     """Every row that no rule decides, in two repeats and, but for ratings, one more wording; a second run asks
     nothing.
     """
-    server, home = serve(lambda _, label: label), tmp_path / "judge/judge-1"
+    server, home = labeler(lambda _, label: label), tmp_path / "judge/judge-1"
     options = ["--model", "judge-1", "--repeats", "2", "--wording", "judge,judge-reason"]
     assert command(few, tmp_path, *options, "--base-url", server.url, "--concurrency", "32") == 0
     found = Calibration.model_validate_json((home / "calibration.json").read_bytes())
@@ -335,12 +330,12 @@ def test_bad_input_is_one_clear_error(few: Release, tmp_path: Path, capsys: Capt
 
 
 def test_the_judge_that_agrees_more_with_people_is_chosen(
-    serve: Serve, few: Release, tmp_path: Path, capsys: Capture
+    labeler: Labeler, few: Release, tmp_path: Path, capsys: Capture
 ) -> None:
     """Three judges and two raters: κ with each, their mean, the raters' own agreement, and a choice
     that says whether it is chance.
     """
-    server = serve(
+    server = labeler(
         lambda model, label: label if model == "good" else "PASS" if model == "kind" and label != "flagged" else label
     )
     some = [r for r in few.calibration if r.criterion in ("acts-at-once", "does-not-diagnose")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,20 +14,18 @@ from helmbench.cli.app import main
 from support import labelled_sets as shapes
 from support import submission_runs as runs
 from support.board_runs import verified
-from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
+from support.judge_server import JudgeServer, Said, Serve, said
 from support.reports import Page
 from support.scores import scores
 from test_board import Page as BoardPage
 from test_board import built, read
 
 from dataset_builder.release import Release
-from helmbench_common.http import retry
 from judge.agreement.known import SHIPPED, entry, with_people
 from judge.agreement.published.labeled_set import read_own
 from judge.agreement.published.sets import read_set
 from judge.agreement.validation import Source, Validation, asked_by, measured, place
-from judge.llm.category_question import offered
-from judge.llm.questions import prompt_hash
+from judge.llm.questions import CATEGORY, prompt_hash
 from judge.offline import judge as offline
 from judge.replies.schema import RunError
 from judge.replies.script import live_turns
@@ -60,17 +57,14 @@ def shipped() -> list[Validation]:
 
 
 @pytest.fixture
-def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
+def judge(serve: Serve) -> JudgeServer:
     """A judge that gives the last label it is offered."""
-    monkeypatch.setattr(retry, "BACKOFF", 0.001)
 
-    def last(body: dict[str, Any], attempt: int) -> Said:
+    def last(body: dict[str, Any], _: int) -> Said:
         labels = body["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"]
         return said(json.dumps({"label": labels[-1], "quotes": []}))
 
-    with stopped_at_the_end() as started:
-        started.append(JudgeServer(last))
-        yield started[-1]
+    return serve(last)
 
 
 @pytest.fixture
@@ -105,7 +99,7 @@ def planted(release: Release, folder: Path, **change: Any) -> Validation:
     hashes = {"answers-the-need": release.criteria["answers-the-need"].criterion_hash}
     source = Source(JUDGE, prompt_hash(release.prompts), release.manifest.version, hashes)
     labels = {"0": "PASS", "1": "PARTIAL", "2": "FAIL", "3": "PARTIAL", "4": None}
-    return measured(what, labels, source, [labels | {"0": "PARTIAL"}]).model_copy(update=change)
+    return measured(what, [labels, labels | {"0": "PARTIAL"}], source).model_copy(update=change)
 
 
 def identity(release: Release) -> JudgeIdentity:
@@ -241,10 +235,11 @@ def test_figures_of_another_question_are_not_carried(release: Release, tmp_path:
 def test_agreement_on_fewer_labels_has_columns_where_a_set_has_them(release: Release, tmp_path: Path) -> None:
     """Categories also as crisis or not, of the judge and of the people; other sets alone have no such columns."""
     what = read_set("bhh-messages", shapes.bhh(tmp_path / "set"), "all", release)
-    choice = offered(release)
-    source = Source(JUDGE, choice.prompt_hash, release.manifest.version, asked_by("category", (), release))
+    source = Source(
+        JUDGE, prompt_hash(release.prompts, CATEGORY), release.manifest.version, asked_by("category", (), release)
+    )
     labels = dict(zip("012345", ["no_crisis", "suicidal_ideation", *["no_crisis"] * 4], strict=True))
-    stored(measured(what, labels, source), tmp_path)
+    stored(measured(what, [labels], source), tmp_path)
     stored(planted(release, tmp_path / "own"), tmp_path)
     found = with_people([identity(release)], tmp_path, [], release)
     assert [(p.set, p.reason) for p in found] == [("bells", None), ("bhh-messages", None)]

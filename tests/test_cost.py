@@ -25,7 +25,7 @@ from dataset_builder.stats.cost import (
     message_cost,
     prompt_sizes,
 )
-from judge.llm.questions import JudgeRequest, build, build_rating
+from judge.llm.questions import build
 from judge.replies.schema import TRIAGE_PROMPTS
 from judge.replies.script import triage_question
 
@@ -137,14 +137,8 @@ def test_a_judges_questions_are_counted_and_as_long_as_those_that_are_asked(rele
     two in a hundred.
     """
     count, messages, reply = counter(None), list(release.messages.values()), "word" * PROSE
-    asked: list[JudgeRequest] = []
-    for m in messages:
-        for check in m.evaluation:
-            asked.append(
-                build_rating(m, check, (reply,), release, "x")
-                if check.check == "appropriateness"
-                else build(m, check, (reply,), release, "x")  # type: ignore[arg-type]  # messages have no third kind
-            )
+    # A message has ratings and criteria only.
+    asked = [build(m, check, (reply,), release, "x") for m in messages for check in m.evaluation]  # type: ignore[arg-type]
     once, thrice = (
         message_cost(content, messages, CostOptions(judge_runs=n))["tiers"]["core"]["judge"] for n in (1, 3)
     )

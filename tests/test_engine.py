@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.judge_server import GOOD, JudgeServer, Said, failed, said, stopped_at_the_end
+from support.judge_server import GOOD, JudgeServer, Said, Serve, failed, said
 
-from helmbench_common.http import retry
 from judge.llm import engine
 from judge.llm.answers import Parsed
 from judge.llm.asking import Collected, collect
@@ -26,27 +24,20 @@ LABELS = ("PASS", "PARTIAL", "FAIL")
 PASSED = Parsed("PASS", ("good day",), None)
 PRICES = Prices(1e6, 1e6)  # one unit of money per token
 
-Serve = Callable[..., JudgeServer]
-
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """Starts judges that answer each prompt by its own script, whose last answer repeats; waits between tries are cut
-    to nothing.
-    """
-    monkeypatch.setattr(retry, "BACKOFF", 0.001)
+def serve(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Serve:
+    """Starts judges that answer each prompt by its own script, whose last answer repeats."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    with stopped_at_the_end() as started:
 
-        def start(together: int = 1, **scripts: list[Said]) -> JudgeServer:
-            def script(body: dict[str, Any], attempt: int) -> Said:
-                answers = scripts.get(body["messages"][0]["content"], [said(GOOD)])
-                return answers[min(attempt, len(answers)) - 1]
+    def start(together: int = 1, **scripts: list[Said]) -> JudgeServer:
+        def script(body: dict[str, Any], attempt: int) -> Said:
+            answers = scripts.get(body["messages"][0]["content"], [said(GOOD)])
+            return answers[min(attempt, len(answers)) - 1]
 
-            started.append(JudgeServer(script, together))
-            return started[-1]
+        return serve(script, together)
 
-        yield start
+    return start
 
 
 def questions(prompts: str) -> list[JudgeRequest]:

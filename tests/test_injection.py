@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from measure_injections import Trial, answers, injections, questions, table, trials
 
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import Release
 from dataset_builder.schema import About, CriterionRow
 from judge.llm.answers import parse
 from judge.llm.questions import for_calibration, prompt
@@ -132,12 +132,6 @@ CASES = [
     for label, base in bases.items()
     if offline.knows(criterion)  # numbers are read by rule
 ]
-
-
-@pytest.fixture(scope="module")
-def release(dataset: Path) -> Release:
-    """The built dataset, opened once for this module, which only reads it."""
-    return open_release(dataset)
 
 
 def bare(text: str) -> str:

@@ -6,13 +6,12 @@ import hashlib
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helmbench.cli.app import main
-from support.judge_server import JudgeServer, Said, failed, said, stopped_at_the_end
+from support.judge_server import Said, Serve, failed, said
 
 from dataset_builder.corpora.build import build
 from dataset_builder.corpora.folder import open_corpus
@@ -46,25 +45,12 @@ def corpus(tmp_path: Path) -> Path:
     return tmp_path / "corpus"
 
 
-@pytest.fixture
-def serve() -> Iterator[Any]:
-    """Starts judges that end with the test."""
-    with stopped_at_the_end() as started:
-
-        def start(script: Callable[[dict[str, Any], int], Said]) -> JudgeServer:
-            started.append(JudgeServer(script))
-            return started[-1]
-
-        yield start
-
-
 def reads(body: dict[str, Any], attempt: int) -> Said:
     """A judge that always says the same of the same message."""
     asked = body["messages"][0]["content"].rpartition("<<<")[2]
     return said(json.dumps({"category": next((c for word, c in SAYS.items() if word in asked), "no_crisis")}))
 
 
-Serve = Callable[..., JudgeServer]
 Capture = pytest.CaptureFixture[str]
 
 

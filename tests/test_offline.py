@@ -101,25 +101,18 @@ def test_a_reply_longer_than_any_it_learnt_from_is_left() -> None:
         assert offline.unguarded(question, GONE, PLAIN[1] + " word" * offline.LONGEST).answer is None
 
 
-def counted() -> dict[str, Counter[str]]:
-    """What the judge makes of the replies of `handovers.jsonl`, by kind: verdicts right, wrong and left. Written with
-    the labels that their author intends, before anybody looked at what the judge does with them: handing over or not,
-    in a statement and in a question; several turns of a talk as one reply; the message said back.
+def test_unusual_handovers_talks_and_echoes_are_seldom_judged_wrong() -> None:
+    """Verdicts right, wrong and left on the replies of `handovers.jsonl`: handing over or not, in a statement and in a
+    question; several turns of a talk as one reply; the message said back. Their labels were written before anybody
+    looked at what the judge does with them. Of two talks with no mark of who speaks, in which the message isn't said
+    again, some verdicts are right by chance.
     """
-    found: dict[str, Counter[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     for _, row in objects(HANDOVERS):
         for criterion, label in row["labels"].items():
             got = offline.judge(criterion, row["message"], row["reply"]).answer
             outcome = "left" if got is None else "right" if model.verdict(got) == label else "wrong"
-            found.setdefault(row["kind"], Counter())[outcome] += 1
-    return found
-
-
-def test_unusual_handovers_talks_and_echoes_are_seldom_judged_wrong() -> None:
-    """Of two talks with no mark of who speaks, in which the message isn't said again, some verdicts are right by
-    chance.
-    """
-    counts = counted()
+            counts.setdefault(row["kind"], Counter())[outcome] += 1
     assert {kind: own.total() for kind, own in counts.items()} == {"asked": 38, "told": 38, "joined": 60, "echo": 18}
     assert {kind: own["wrong"] for kind, own in counts.items() if own["wrong"]} == {"told": 2}
     assert counts["told"]["right"] >= 15
@@ -154,7 +147,7 @@ def test_readings_are_stable_and_quote_the_reply() -> None:
     for (q, reply), reading in zip(asked, first, strict=True):
         assert offline.unguarded(q, GONE, reply.replace("'", "’")).answer == reading.answer
         assert all(span in reply for span in reading.evidence)
-    offline._of_reply.cache_clear()
+    offline.features.cache_clear()
     assert [offline.unguarded(q, GONE, reply) for q, reply in reversed(asked)] == first[::-1]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from helmbench.cli.app import main
 from support.few_rows import keep_few
-from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
+from support.judge_server import Said, Serve, said
 from support.scores import scores
 
 from dataset_builder.release import Release
 from dataset_builder.schema import GradedCheck, Row
-from helmbench_common.http import retry
 from judge.agreement.known import FILE
 from judge.offline import judge as offline
 from judge.offline.reader import OfflineReader
@@ -197,26 +196,6 @@ def test_members_are_matched_and_identified(release: Release, base: list[Verdict
     assert identity_of([OFFLINE, JudgeIdentity("patterns", None)]).prompt_hash is None
 
 
-Serve = Callable[[dict[str, int]], JudgeServer]
-
-
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """Starts a judge that gives the label at a fixed place of those offered, by the model that it is asked as."""
-    monkeypatch.setattr(retry, "BACKOFF", 0.001)
-    with stopped_at_the_end() as started:
-
-        def start(places: dict[str, int]) -> JudgeServer:
-            def script(body: dict[str, Any], attempt: int) -> Said:
-                labels = body["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"]
-                return said(json.dumps({"label": labels[places[body["model"]]], "quotes": []}))
-
-            started.append(JudgeServer(script))
-            return started[-1]
-
-        yield start
-
-
 def test_the_commands_score_by_a_panel(
     serve: Serve, release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -225,7 +204,14 @@ def test_the_commands_score_by_a_panel(
     agreement; a file of another judge is an error.
     """
     keep_few(monkeypatch)
-    server = serve({"kind": 0, "stern": -1})
+    places = {"kind": 0, "stern": -1}
+
+    def script(body: dict[str, Any], _: int) -> Said:
+        """The label at the model's place of those offered."""
+        labels = body["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"]
+        return said(json.dumps({"label": labels[places[body["model"]]], "quotes": []}))
+
+    server = serve(script)
     path = tmp_path / "mine.jsonl"
     rows = [r for r in release.rows.values() if "lite" in r.tiers][::8]
     lines = [json.dumps({"id": r.id, "replies": [_reply(r)] * live_turns(r)}) + "\n" for r in rows]

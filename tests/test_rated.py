@@ -8,58 +8,37 @@ import csv
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helmbench.cli.app import main
 from support.few_rows import keep_few
-from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
+from support.judge_server import Said, Serve, said
 from support.scores import scores
 from support.transcript_pages import everything, told
 
-from dataset_builder.release import Release, open_release
-from helmbench_common.http import retry
+from dataset_builder.release import Release
 from judge.report.page import TRANSCRIPTS
 from judge.schema import RATINGS, Scorecard, Verdict
 
 FEW = 8  # messages, of the lite tier's
 MARKER = "zebra-quarantine-7319"
-Server = Callable[[], JudgeServer]
 Capture = pytest.CaptureFixture[str]
 
 
-@pytest.fixture(scope="module")
-def release(dataset: Path) -> Release:
-    """The built dataset, opened once for this module, which only reads it."""
-    return open_release(dataset)
-
-
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """Starts a judge that rates a reply 1 where it holds the marker, else 3 to 5 by the question's hash and attempt,
-    and passes every criterion.
+def rates(body: dict[str, Any], attempt: int) -> Said:
+    """A judge that rates a reply 1 where it holds the marker, else 3 to 5 by the question's hash and attempt, and
+    passes every criterion.
     """
-    monkeypatch.setattr(retry, "BACKOFF", 0.001)
-
-    def script(body: dict[str, Any], attempt: int) -> Said:
-        prompt = body["messages"][0]["content"]
-        offered = body["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"]
-        if offered != list(RATINGS):
-            return said(json.dumps({"label": offered[0], "quotes": []}))
-        number = int(hashlib.sha256(f"{prompt}{attempt}".encode()).hexdigest(), 16)
-        marked = MARKER in prompt
-        label = "1" if marked else str(3 + number % 3)
-        return said(json.dumps({"label": label, "quotes": [MARKER] if marked else []}))
-
-    with stopped_at_the_end() as started:
-
-        def start() -> JudgeServer:
-            started.append(JudgeServer(script))
-            return started[-1]
-
-        yield start
+    prompt = body["messages"][0]["content"]
+    offered = body["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"]
+    if offered != list(RATINGS):
+        return said(json.dumps({"label": offered[0], "quotes": []}))
+    number = int(hashlib.sha256(f"{prompt}{attempt}".encode()).hexdigest(), 16)
+    marked = MARKER in prompt
+    label = "1" if marked else str(3 + number % 3)
+    return said(json.dumps({"label": label, "quotes": [MARKER] if marked else []}))
 
 
 def replies(path: Path, release: Release, repeats: int = 3, marked: int = 0, few: int | None = None) -> list[str]:
@@ -88,12 +67,12 @@ def card_of(path: Path) -> Scorecard:
 
 
 def test_two_models_three_runs_three_judge_runs(
-    serve: Server, release: Release, tmp_path: Path, capsys: Capture
+    serve: Serve, release: Release, tmp_path: Path, capsys: Capture
 ) -> None:
     """Every reply is rated three times, the tables count nine ratings a message, and one command shows both models,
     harm first.
     """
-    server, paths = serve(), [tmp_path / "kind.jsonl", tmp_path / "grim.jsonl"]
+    server, paths = serve(rates), [tmp_path / "kind.jsonl", tmp_path / "grim.jsonl"]
     harmed = [replies(paths[0], release, few=FEW), replies(paths[1], release, marked=4, few=FEW)]
     for path in paths:
         where = ["--replies", str(path), "--dataset", str(release.path)]
@@ -104,6 +83,7 @@ def test_two_models_three_runs_three_judge_runs(
         assert a is not None
         assert (a.runs, a.judge_runs, a.complete, a.messages_hash) == (3, 3, False, release.manifest.messages_hash)
         assert (a.overall.messages, a.overall.replies, a.overall.ratings) == (FEW, 3 * FEW, 9 * FEW)
+        assert a.notes[-1] == f"{FEW} of {len(release.messages)} messages were run."
         assert a.overall.harmful.value == pytest.approx(len(harmful) / FEW)
         assert a.self_agreement is not None
         lines = (scores(path.with_suffix(".scored")) / "ratings.jsonl").read_text(encoding="utf-8").splitlines()
@@ -128,12 +108,12 @@ def test_two_models_three_runs_three_judge_runs(
 
 
 def test_what_is_rated_one_in_a_crisis_is_nowhere(
-    serve: Server, release: Release, tmp_path: Path, capsys: Capture
+    serve: Serve, release: Release, tmp_path: Path, capsys: Capture
 ) -> None:
     """Neither the reply nor the judge's quote of it reaches report, samples or summary, unless it is asked for; the
     entry itself is listed.
     """
-    server, path = serve(), tmp_path / "grim.jsonl"
+    server, path = serve(rates), tmp_path / "grim.jsonl"
     harmed = replies(path, release, repeats=1, marked=3)
     crises = {i for i in harmed if release.messages[i].polarity == "crisis"}
     # A control rated 1 is no harm in the reports' sense; its marker would be shown, so it stands for itself here.
@@ -187,33 +167,6 @@ def test_one_run_of_three_that_says_harm_is_enough_to_withhold(release: Release,
     (shown,) = to_show([settled, missed], said_, rows, show="withheld")
     assert MARKER in repr(entry(shown))
     assert not to_show([settled], said_, rows, show="failures")  # settled at 4: no failure
-
-
-def test_asking_is_resumed_and_scoring_waits_for_answers(
-    serve: Server, release: Release, tmp_path: Path, capsys: Capture
-) -> None:
-    """What was answered is never asked again; a second judge run asks only its own; without answers scoring says what
-    to do.
-    """
-    server, path = serve(), tmp_path / "mine.jsonl"
-    replies(path, release, repeats=1, few=6)
-    where = ["--replies", str(path), "--dataset", str(release.path)]
-    ask = ["run", *where, "--model", "judge-1", "--base-url", server.url]
-    requests = tmp_path / "requests.jsonl"
-    assert main(["requests", *where, "--model", "judge-1", "--out", str(requests)]) == 0
-    wanted = len(requests.read_text(encoding="utf-8").splitlines())
-    assert main(ask) == 0
-    assert server.total == wanted
-    assert main(ask) == 0
-    assert server.total == wanted
-    assert main(["score", *where, "--judge", "judge-1", "--repeats", "2"]) == 2
-    assert f"{wanted} questions have no answer yet" in capsys.readouterr().err
-    assert main([*ask, "--repeats", "2"]) == 0
-    assert server.total == 2 * wanted
-    assert main(["score", *where, "--judge", "judge-1", "--repeats", "2"]) == 0
-    a = card_of(path).appropriateness
-    assert a is not None
-    assert (a.judge_runs, a.complete, a.notes[-1]) == (2, False, f"6 of {len(release.messages)} messages were run.")
 
 
 def test_the_offline_judge_rates_by_default_and_says_so(release: Release, tmp_path: Path, capsys: Capture) -> None:
@@ -274,10 +227,10 @@ def test_tables_mix_nothing_up(release: Release, tmp_path: Path, capsys: Capture
 
 
 def test_calibrate_measures_ratings_too(
-    serve: Server, release: Release, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+    serve: Serve, release: Release, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Quadratic κ by category beside the criteria; a score that is given the folder shows it."""
-    server, path = serve(), tmp_path / "mine.jsonl"
+    server, path = serve(rates), tmp_path / "mine.jsonl"
     keep_few(monkeypatch)
     asked = ["calibrate", "--model", "judge-1", "--base-url", server.url, "--dataset", str(release.path)]
     asked += ["--home", str(tmp_path)]

@@ -18,7 +18,7 @@ from judge.agreement.answers import JudgeLabel, offline_labels
 from judge.agreement.calibration import agreement_over, calibrate
 from judge.agreement.tables import calibration_text
 from judge.llm.answers import Parsed
-from judge.llm.questions import Case, JudgeRequest, build_rating, prompt_hash, rating_request, roles
+from judge.llm.questions import Case, JudgeRequest, build, prompt_hash, rating_request, roles
 from judge.llm.reader import LLMReader, questions
 from judge.offline import judge as offline
 from judge.replies.run import Run
@@ -43,7 +43,7 @@ def one(release: Release, category: CrisisCategory, country: bool = False) -> Us
 def asked(release: Release, message: UserMessage, reply: str = KIND, repeat: int = 0) -> JudgeRequest:
     check = message.evaluation[0]
     assert check.check == "appropriateness"
-    return build_rating(message, check, (reply,), release, "judge-1", repeat=repeat)
+    return build(message, check, (reply,), release, "judge-1", repeat=repeat)
 
 
 def text(request: JudgeRequest) -> str:

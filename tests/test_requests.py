@@ -20,12 +20,6 @@ from judge.replies.fence import fence
 REPLY = "Thank you for telling me. Please sit with somebody you know tonight."
 
 
-@pytest.fixture(scope="module")
-def release(dataset: Path) -> Release:
-    """The built dataset, opened once for this module, which only reads it."""
-    return open_release(dataset)
-
-
 def case(
     release: Release, criterion: str, *, turns: int = 1, country: str | None = None
 ) -> tuple[Row, GradedCheck | CriterionCheck]:

@@ -23,8 +23,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import AppropriatenessCheck, CriterionCheck, UserMessage
 from judge.llm.answers import Parsed
 from judge.llm.batch import read, result
-from judge.llm.category_question import offered, question
-from judge.llm.questions import JudgeRequest, build, build_rating
+from judge.llm.questions import JudgeRequest, build, category_request, offered
 
 HARMFUL = "I understand. [withheld]"
 
@@ -67,7 +66,7 @@ def control(release: Release) -> UserMessage:
 def rated(server: JudgeServer, release: Release, message: UserMessage, reply: str) -> str | None:
     check = message.evaluation[0]
     assert isinstance(check, AppropriatenessCheck)
-    return answer(server, build_rating(message, check, (reply,), release, scripted_judge.NAME))
+    return answer(server, build(message, check, (reply,), release, scripted_judge.NAME))
 
 
 def test_it_rates_by_the_protocols_levels(steady: JudgeServer, release: Release) -> None:
@@ -110,10 +109,9 @@ def test_it_labels_messages(steady: JudgeServer, release: Release) -> None:
         "Fix my CV.": "no_crisis",
     }
     for text, expected in said.items():
-        assert (
-            answer(steady, question([{"role": "user", "content": text}], offered(release), scripted_judge.NAME, 0))
-            == expected
-        )
+        turns = [{"role": "user", "content": text}]
+        request = category_request(turns, offered(release), release.prompts, scripted_judge.NAME, 0)
+        assert answer(steady, request) == expected
     assert category("I want to die.", ["self_harm", "no_crisis"]) == "no_crisis"
 
 
@@ -141,7 +139,7 @@ def test_what_is_no_question_is_refused(steady: JudgeServer, release: Release) -
     message = crisis(release)
     check = message.evaluation[0]
     assert isinstance(check, AppropriatenessCheck)
-    good = build_rating(message, check, (PLAIN,), release, scripted_judge.NAME).body
+    good = build(message, check, (PLAIN,), release, scripted_judge.NAME).body
     hi = [{"role": "user", "content": "hi"}]
     unknown: Any = {"json_schema": {"schema": {"properties": {"label": {}}}}}
     for body, status, says in (

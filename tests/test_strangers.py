@@ -21,11 +21,11 @@ from urllib.parse import quote
 
 import pytest
 from lm_eval.models.openai_completions import LocalChatCompletion
-from support.judge_server import GOOD, JudgeServer, Said, failed, said, stopped_at_the_end
+from support.judge_server import GOOD, JudgeServer, Said, Serve, failed, said
 from support.lm_eval_runs import request
 from test_engine import questions
 
-from helmbench_common.http import client, retry
+from helmbench_common.http import client
 from helmbench_common.http.addresses import proxy, shown
 from helmbench_common.http.bodies import MOST_TOKENS, tokens
 from helmbench_common.http.keys import Keys
@@ -98,25 +98,17 @@ def asking(request: pytest.FixtureRequest) -> Client:
 
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., JudgeServer]]:
-    """Servers that answer each question by its script, and every other as usual; waits between tries are cut to
-    nothing.
-    """
-    monkeypatch.setattr(retry, "BACKOFF", 0.001)
+def serve(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> Serve:
+    """Servers that answer each question by its script, and every other as usual."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
         for written in (name, name.lower()):
             monkeypatch.delenv(written, raising=False)
-    with stopped_at_the_end() as started:
 
-        def start(**scripts: Said) -> JudgeServer:
-            def script(body: dict[str, Any], attempt: int) -> Said:
-                return scripts.get(body["messages"][-1]["content"], said(ANSWERED))
+    def start(**scripts: Said) -> JudgeServer:
+        return serve(lambda body, _: scripts.get(body["messages"][-1]["content"], said(ANSWERED)))
 
-            started.append(JudgeServer(script))
-            return started[-1]
-
-        yield start
+    return start
 
 
 def everything(told: Told, where: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> str:
@@ -173,7 +165,7 @@ def holding(key: str) -> dict[str, Said]:
 
 def test_the_key_is_repeated_nowhere(
     asking: Client,
-    serve: Callable[..., JudgeServer],
+    serve: Serve,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
@@ -198,7 +190,7 @@ def test_the_key_is_repeated_nowhere(
 
 
 def test_a_short_key_changes_no_answer(
-    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asking: Client, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An answer in which it stands by chance is that answer; of an error the server's words are then not quoted."""
     for key in ("0", "id", "PASS", "content"):
@@ -241,9 +233,7 @@ ABSURD = ["-5", "1.5", '"7"', "[1]", "1" + "0" * 400, "NaN", "true", "null", "10
 SHAPES = ["[1, 2]", '"many"', "-7", "NaN", "{}"]
 
 
-def test_an_absurd_usage_counts_as_the_worst_case(
-    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path
-) -> None:
+def test_an_absurd_usage_counts_as_the_worst_case(asking: Client, serve: Serve, tmp_path: Path) -> None:
     """The server's word neither lowers what is counted nor raises it without bound; the answer is kept."""
     body = said(ANSWERED, usage=None).body.decode()
     payload, most = len(json.dumps(questions("a")[0].body, ensure_ascii=False)), questions("a")[0].body["max_tokens"]
@@ -327,9 +317,7 @@ MONSTERS = {
 UNTIL_TIMEOUT = {"endless header"}
 
 
-def test_what_is_no_answer_is_given_up_and_the_next_is_read(
-    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path
-) -> None:
+def test_what_is_no_answer_is_given_up_and_the_next_is_read(asking: Client, serve: Serve, tmp_path: Path) -> None:
     """No traceback and no reading on: a few attempts, each of no more than an answer may have; the other questions get
     theirs.
     """
@@ -344,7 +332,7 @@ def test_what_is_no_answer_is_given_up_and_the_next_is_read(
             assert server.poured <= room * tries, kind
 
 
-def test_an_answer_up_to_the_size_is_read(asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path) -> None:
+def test_an_answer_up_to_the_size_is_read(asking: Client, serve: Serve, tmp_path: Path) -> None:
     """10 MB of a reply are strange and no reason to lose it, packed or not; a judge has less to say."""
     most = LONGEST if asking is judging else client.MOST
     text = "x" * (most // 2)
@@ -354,7 +342,7 @@ def test_an_answer_up_to_the_size_is_read(asking: Client, serve: Callable[..., J
 
 
 def test_a_server_that_says_nothing_more_is_left_after_the_timeout(
-    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path
+    asking: Client, serve: Serve, tmp_path: Path
 ) -> None:
     """The limit is for the whole attempt: a byte now and then doesn't extend it."""
     for n, first in enumerate((b"", HEAD + b"Content-Length: 9\r\n\r\n{")):
@@ -370,9 +358,7 @@ def test_a_server_that_says_nothing_more_is_left_after_the_timeout(
         assert told.answers == {"a": ANSWERED, "b": None}, first
 
 
-def test_a_second_copy_is_not_the_next_questions_answer(
-    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path
-) -> None:
+def test_a_second_copy_is_not_the_next_questions_answer(asking: Client, serve: Serve, tmp_path: Path) -> None:
     """Two answers to one request: the second is nobody's, in the runner as in the judge."""
     server = serve(a=said("twice")._replace(copies=2))
     assert asking("abcd", server.url, tmp_path).answers == {"a": "twice"} | dict.fromkeys("bcd", ANSWERED)
@@ -384,7 +370,7 @@ FAR = format_datetime(datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC), usegmt=Tru
 PAST = format_datetime(datetime(1970, 1, 1, tzinfo=UTC), usegmt=True)
 
 
-def test_a_wait_of_years_is_waited_by_nobody(asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path) -> None:
+def test_a_wait_of_years_is_waited_by_nobody(asking: Client, serve: Serve, tmp_path: Path) -> None:
     """The judge's run ends and says so, with what was answered on the disk; the runner's item is given up."""
     for n, value in enumerate(("315360000", "999999999999999", FAR)):
         told = asking("ab", serve(b=failed(429, Retry_After=value)).url, tmp_path / str(n))
@@ -393,7 +379,7 @@ def test_a_wait_of_years_is_waited_by_nobody(asking: Client, serve: Callable[...
         assert asking is running or "and asks to wait" in told.words
 
 
-def test_a_wait_that_is_none_is_no_wait(asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path) -> None:
+def test_a_wait_that_is_none_is_no_wait(asking: Client, serve: Serve, tmp_path: Path) -> None:
     """Anything but seconds or a date to come is as if nothing had been said."""
     odd = ["-1", "NaN", "inf", "1" + "0" * 400, "1e400", "", "soon", PAST, "Mon, 99 Foo 0000 99:99:99 GMT", "0x10", "٣"]
     for value in odd:
@@ -405,7 +391,7 @@ def test_a_wait_that_is_none_is_no_wait(asking: Client, serve: Callable[..., Jud
 # --- redirects and proxies
 
 
-def test_no_redirect_is_followed_anywhere(asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path) -> None:
+def test_no_redirect_is_followed_anywhere(asking: Client, serve: Serve, tmp_path: Path) -> None:
     """Not to another port of the same host, not to another path, not to http; one line says that it isn't."""
     other = serve()
     places = [f"{other.url}/chat/completions", "/v1/other/completions", None, "http://["]
@@ -420,9 +406,7 @@ def test_no_redirect_is_followed_anywhere(asking: Client, serve: Callable[..., J
     assert (other.total, other.looks) == (0, [])
 
 
-def test_a_redirect_to_a_key_names_no_part_of_it(
-    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path
-) -> None:
+def test_a_redirect_to_a_key_names_no_part_of_it(asking: Client, serve: Serve, tmp_path: Path) -> None:
     """What stands before a / in the key would be the host; it isn't named where the address holds a key."""
     places = ("//{}", "//{}@host.example/", "http://host.example/?{}", "//sk-strangers\t-Secret/0123+4567=")
     forms = (SECRET.upper(), quote(SECRET, safe=""))
@@ -455,7 +439,7 @@ def listening() -> Iterator[tuple[int, list[bytes]]]:
 
 
 def test_an_http_address_is_asked_directly(
-    asking: Client, serve: Callable[..., JudgeServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    asking: Client, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Through a proxy it would read the key and every message."""
     with listening() as (port, heard):

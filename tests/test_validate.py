@@ -17,10 +17,9 @@ from huggingface_hub import close_session, constants
 from sklearn.metrics import cohen_kappa_score
 from support import hub_stub
 from support import labelled_sets as shapes
-from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
+from support.judge_server import Said, Serve, said
 
 from dataset_builder.release import Release
-from helmbench_common.http import retry
 from judge.agreement.published.labeled_set import RATING, Item, LabeledSet, Scale
 from judge.agreement.published.sets import SETS, VERA_DIMENSIONS, located, read_set
 from judge.agreement.validation import Source, Validation, measured
@@ -210,7 +209,7 @@ def test_quadratic_kappa_equals_scikit_learns() -> None:
     rng = np.random.default_rng(7)
     ana, ben, given = (rng.integers(1, 6, 80).tolist() for _ in range(3))
     pairs = [(str(a), str(b)) for a, b in zip(ana, ben, strict=True)]
-    found = measured(rated(pairs), numbered([str(x) for x in given]), SOURCE)
+    found = measured(rated(pairs), [numbered([str(x) for x in given])], SOURCE)
     mean = [(a + b + 1) // 2 for a, b in zip(ana, ben, strict=True)]
     for theirs, ours in (
         ((mean, given), found.kappa),
@@ -221,11 +220,11 @@ def test_quadratic_kappa_equals_scikit_learns() -> None:
         assert ours.value == pytest.approx(cohen_kappa_score(*theirs, weights="quadratic", labels=[1, 2, 3, 4, 5]))
         assert (ours.low or 0) < (ours.value or 0) < (ours.high or 0)
     assert sum(map(sum, found.confusion.table)) == 80
-    found = measured(rated([("1", "2"), ("3", "4")]), numbered([None, None]), SOURCE)
+    found = measured(rated([("1", "2"), ("3", "4")]), [numbered([None, None])], SOURCE)
     assert (found.decided, found.kappa.value, found.confusion.unscored) == (0, None, [0, 1, 0, 1, 0])
     assert found.kappa.reason
     pairs = [("1", "1")] * 8 + [("5", "5")] * 8
-    found = measured(rated(pairs), numbered(["3" if n < 5 else "1" for n in range(16)]), SOURCE)
+    found = measured(rated(pairs), [numbered(["3" if n < 5 else "1" for n in range(16)])], SOURCE)
     assert found.widest == ["8", "9", "10", "11", "12", "13", "14", "15", "0", "1"]
 
 
@@ -234,7 +233,7 @@ def test_nominal_kappa_is_with_the_majority_and_people_by_fleiss() -> None:
     votes = ["aaab", "bbbb", "aabb", "bbba", "aaaa"]
     items = tuple(Item(str(n), ("?",), dict(zip("pqrs", v, strict=True))) for n, v in enumerate(votes))
     scale = Scale(("a", "b", "c"), coarse={"a": "a", "b": "other", "c": "other"})
-    found = measured(LabeledSet("x", "all", "category", scale, items), numbered(["a", "b", "a", "c", None]), SOURCE)
+    found = measured(LabeledSet("x", "all", "category", scale, items), [numbered(["a", "b", "a", "c", None])], SOURCE)
     assert (found.items, found.decided, found.kappa.n, found.raters["p"].n, found.reference) == (5, 4, 3, 4, "majority")
     expected = cohen_kappa_score(["a", "b", "b"], ["a", "b", "c"], labels=["a", "b", "c"])
     assert found.kappa.value == pytest.approx(expected)
@@ -255,11 +254,11 @@ def test_the_settled_label_counts_before_the_majority() -> None:
     )
     what = LabeledSet("x", "all", "criterion", Scale(("FAIL", "PASS")), items, reads={"PARTIAL": "FAIL"})
     labels = numbered(["PARTIAL", "FAIL-mocks", "FAIL-agrees", "PASS", "PASS", "PARTIAL"])
-    found = measured(what, labels, SOURCE)
+    found = measured(what, [labels], SOURCE)
     assert (found.reference, found.answers["FAIL-mocks"]) == ("settled", 1)
     assert (found.per_class["FAIL"].recall.value, found.per_class["FAIL"].precision.value) == (1.0, 0.75)
     alone = what._replace(items=tuple(i._replace(family="") for i in items))
-    wide, narrow = (own.per_class["PASS"].recall for own in (found, measured(alone, labels, SOURCE)))
+    wide, narrow = (own.per_class["PASS"].recall for own in (found, measured(alone, [labels], SOURCE)))
     assert (wide.high or 0) - (wide.low or 0) > (narrow.high or 0) - (narrow.low or 0)
 
 
@@ -300,22 +299,6 @@ def test_the_offline_judge_needs_nothing(release: Release, tmp_path: Path, capsy
     assert "expected --judge offline" in capsys.readouterr().err
 
 
-Serve = Callable[[Callable[[dict[str, Any]], Said]], JudgeServer]
-
-
-@pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """Starts a judge that answers by a function of the question's body."""
-    monkeypatch.setattr(retry, "BACKOFF", 0.001)
-    with stopped_at_the_end() as started:
-
-        def start(answer: Callable[[dict[str, Any]], Said]) -> JudgeServer:
-            started.append(JudgeServer(lambda body, _: answer(body)))
-            return started[-1]
-
-        yield start
-
-
 def test_answers_of_another_engine_are_read(release: Release, tmp_path: Path, capsys: Capture) -> None:
     """Exit 2 and a batch file; with replies next to it the same command measures. What is left unscored is reported
     over all and by group, as a share.
@@ -349,7 +332,7 @@ def test_a_model_is_asked_each_question_once_in_each_pass(
     for name, count in {"bhh-ratings": 5, "bhh-messages": 6, "psychosis": 12, "vera-mh": 8, "counselbench": 4}.items():
         given: dict[str, list[str]] = {}
 
-        def other_the_second_time(body: dict[str, Any], given: dict[str, list[str]] = given) -> Said:
+        def other_the_second_time(body: dict[str, Any], _: int, given: dict[str, list[str]] = given) -> Said:
             asked, properties = body["messages"][0]["content"], body["response_format"]["json_schema"]["schema"]
             key = "category" if "category" in properties["properties"] else "label"
             labels = properties["properties"][key]["enum"]

@@ -14,9 +14,17 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow, CriterionCheck, ProtocolRow
 from judge.agreement.cases import Case
 from judge.llm.asking import Asker, refuse_lacking
-from judge.llm.category_question import offered
-from judge.llm.category_question import question as category_question
-from judge.llm.questions import JudgeRequest, calibrated, for_calibration, prompt_hash, rating_request, roles
+from judge.llm.questions import (
+    CATEGORY,
+    JudgeRequest,
+    calibrated,
+    category_request,
+    for_calibration,
+    offered,
+    prompt_hash,
+    rating_request,
+    roles,
+)
 from judge.offline import judge as offline
 from judge.replies.script import visible
 from judge.rules.answers import nothing_to_read
@@ -27,7 +35,6 @@ from judge.verdicts import SAYS_NOTHING, JudgeIdentity, silent_label
 REPEATS = 3
 CANNOT_TELL = "cannot tell"
 NO_READING = "this judge has no reading for the criterion"
-CATEGORY = "triage-guided"  # the wording of the category question
 
 
 class JudgeLabel(NamedTuple):
@@ -120,9 +127,14 @@ def examine(release: Release, name: str, tasks: Sequence[Task], asker: Asker, pa
             {row.id: by_rule.get(row.id) or label(by_row[row.id]) for row in task.rows} for by_row in by_pass.values()
         ]
         wording, *others = dict.fromkeys(wording for wording, _ in by_pass)
-        key = offered(release).prompt_hash if wording == CATEGORY else prompt_hash(release.prompts, wording)
         repeats, rest = labels[: passes.repeats], labels[passes.repeats :]
-        judged.append(JudgedCases(JudgeIdentity(name, key, wording), repeats, dict(zip(others, rest, strict=True))))
+        judged.append(
+            JudgedCases(
+                JudgeIdentity(name, prompt_hash(release.prompts, wording), wording),
+                repeats,
+                dict(zip(others, rest, strict=True)),
+            )
+        )
     refuse_lacking(stored, questions)
     return judged
 
@@ -135,7 +147,7 @@ def _question(
     if kind == "rating":
         return rating_request(protocol_of(row, release), calibrated(row), release, model, repeat=repeat)
     said = [{"role": role, "content": words} for role, words in roles(row.said)]
-    return category_question(said, offered(release), model, repeat)
+    return category_request(said, offered(release), release.prompts, model, repeat)
 
 
 def ruled(release: Release, kind: LabelKind, rows: Sequence[CalibrationRow]) -> dict[str, JudgeLabel]:

@@ -20,7 +20,6 @@ from judge.agreement.known import FILE, RATING_FILE
 from judge.agreement.labels import Item, LabelTable, read_labels
 from judge.agreement.tables import blocks, calibration_text, table
 from judge.llm.asking import Asker
-from judge.llm.questions import prompt_hash
 from judge.panel import base
 from judge.replies.schema import RunError
 from judge.statistics.coefficients import Coefficient, estimate
@@ -38,9 +37,8 @@ def calibrate_judge(
         raise RunError(f"{release.path}: no calibration set in this dataset; measure against people with --labels")
     tasks = [Task("criterion", release.calibration), Task("rating", release.rating_calibration)]
     labels, rated = examine(release, name, tasks, asker, passes)
-    others = {wording: (prompt_hash(release.prompts, wording), given) for wording, given in labels.others.items()}
     path, blocks_, values = out or asker.folder(labels.identity.name) / FILE, list[str](), dict[str, Any](ratings=None)
-    measured = {"labels": calibrate(release, labels.identity, labels.repeats, others)}
+    measured = {"labels": calibrate(release, labels.identity, labels.repeats, labels.others)}
     if release.rating_calibration:
         measured["ratings"] = calibrate(release, rated.identity, rated.repeats, kind="rating")
     for name, found in measured.items():

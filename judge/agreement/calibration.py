@@ -16,6 +16,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow, CriterionRow, GradedCheck, Label, Outcome, Strict
 from helmbench_common.hashing import digest
 from judge.agreement.answers import NO_READING, JudgeLabels
+from judge.llm.questions import prompt_hash
 from judge.panel import base
 from judge.schema import OUTCOMES, RATINGS, VERDICTS, CriterionAgreement
 from judge.statistics import coefficients as c
@@ -150,18 +151,18 @@ def calibrate(
     release: Release,
     identity: JudgeIdentity,
     repeats: Sequence[JudgeLabels],
-    others: Mapping[str, tuple[str, JudgeLabels]] | None = None,
+    others: Mapping[str, JudgeLabels] | None = None,
     kind: Kind = "criterion",
 ) -> Calibration:
     """Every figure of one judge. `repeats`: the calibrated wording's labels, one mapping per repeat; the first is used
-    as in a run. `others`: the labels of other wordings, with their prompt hashes.
+    as in a run. `others`: the labels of other wordings.
     """
     rows, first, others = _rows(release, kind), repeats[0], others or {}
     overall, criteria = agreement_over(release, first, kind)
     reasons = why_unusable(identity, overall, criteria, release) if kind == "criterion" else []
     again = _whole(release, kind, repeats).take(~_by_rule(rows, first)).without("author")
     steady = again.repeated(NO_REPEAT) if len(repeats) > 1 else (None, None)
-    wordings = _whole(release, kind, [first, *(labels for _, labels in others.values())])
+    wordings = _whole(release, kind, [first, *others.values()])
     return Calibration(
         kind=kind,
         judge=identity.name,
@@ -181,8 +182,10 @@ def calibrate(
         self_kappa=steady[1],
         rating_sd=_spread(again) if kind == "rating" else None,
         wordings=[
-            _wording(name, prompt, wordings.between("author", "1", str(n)), rows, first, labels)
-            for n, (name, (prompt, labels)) in enumerate(others.items(), start=2)
+            _wording(
+                name, prompt_hash(release.prompts, name), wordings.between("author", "1", str(n)), rows, first, labels
+            )
+            for n, (name, labels) in enumerate(others.items(), start=2)
         ],
         usable=kind == "criterion" and not reasons,
         reasons=reasons,

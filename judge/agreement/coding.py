@@ -75,7 +75,7 @@ class Coding(Strict):
     coefficients: Coefficients | None
 
 
-def write_low(opened: Opened, scores: Path, out: Path, at_most: int = 2) -> str:
+def write_low(opened: Opened, scores: Path, out: Path, at_most: int) -> str:
     """Writes the sheet of a run scored in `scores`, readable only by its owner; returns a message for the user."""
     rows = list(low(verdicts_in(scores / RATINGS), opened.run, opened.release, at_most))
     text = sheet(rows)

@@ -26,8 +26,7 @@ from judge.agreement.answers import REPEATS
 from judge.llm import batch
 from judge.llm.asking import Asker, announce, write_missing
 from judge.llm.budget import Terms
-from judge.llm.category_question import Offered, offered, question
-from judge.llm.questions import JudgeRequest
+from judge.llm.questions import CATEGORY, JudgeRequest, category_request, offered, prompt_hash, taxonomy_hash
 from judge.replies.schema import RunError
 from judge.statistics.agreement import Readings
 from judge.statistics.coefficients import NO_OVERLAP
@@ -45,19 +44,20 @@ SHOWN = 20  # unlabeled messages to list; labels.jsonl has all of them
 
 @dataclass(frozen=True)
 class Labeling:
-    """A labeling job: the part of the corpus, the categories, the models, and the number of repeats."""
+    """A labeling job. `release`: its categories are asked; `repeats`: how often each model is asked about a message."""
 
     corpus: Corpus
     part: Part
-    categories: Offered
+    release: Release
     models: tuple[str, ...]
     repeats: int
 
     def asked(self, model: str) -> Iterator[tuple[str, JudgeRequest]]:
         """A model's questions, each with the id of its message, one repeat after another."""
+        categories, prompts = offered(self.release), self.release.prompts
         for repeat in range(self.repeats):
             for row in self.corpus.rows(self.part):
-                yield row["id"], question(row["messages"], self.categories, model, repeat)
+                yield row["id"], category_request(row["messages"], categories, prompts, model, repeat)
 
     def questions(self, model: str) -> Iterator[JudgeRequest]:
         return (request for _, request in self.asked(model))
@@ -78,7 +78,7 @@ def labeling(
             raise RunError(f"{corpus.path}: no message to label in its {part}")
     except CorpusError as error:
         raise RunError(str(error)) from None
-    return Labeling(corpus, part, offered(release), tuple(dict.fromkeys(models)), repeats)
+    return Labeling(corpus, part, release, tuple(dict.fromkeys(models)), repeats)
 
 
 def write_requests(what: Labeling, path: Path) -> str:
@@ -122,10 +122,10 @@ def label(what: Labeling, endpoint: Endpoint | None, terms: Terms) -> str:
         messages=len(labels),
         models=list(models),
         repeats=what.repeats,
-        offered=list(what.categories.names),
-        taxonomy_hash=what.categories.taxonomy_hash,
-        prompt_hash=what.categories.prompt_hash,
-        counts={name: counts[name] for name in what.categories.names},
+        offered=list(what.release.taxonomy),
+        taxonomy_hash=taxonomy_hash(what.release),
+        prompt_hash=prompt_hash(what.release.prompts, CATEGORY),
+        counts={name: counts[name] for name in what.release.taxonomy},
         unlabelled=len(labels) - counts.total(),
         self_agreement={model: votes_agreement([by[model] for by in votes.values()]) for model in models},
         between=votes_agreement([[*map(majority, by.values())] for by in votes.values()]) if len(models) > 1 else None,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from dataset_builder.prompts import RATE
 from dataset_builder.release import Release
@@ -30,15 +30,13 @@ from judge.agreement.calibration import (
 )
 from judge.agreement.validation import Validation, asked_by, place
 from judge.llm import batch
-from judge.llm.category_question import offered
-from judge.llm.questions import prompt_hash
+from judge.llm.questions import CATEGORY, prompt_hash
 from judge.replies.schema import RunError
 from judge.schema import CriterionAgreement, JudgeAgreement, PeopleAgreement, PeopleFigures, PeopleSet
 from judge.statistics.estimate import Estimate
 from judge.verdicts import JudgeIdentity
 from judge.wording import calibration_caveat
 
-M = TypeVar("M", bound=BaseModel)
 Figures = TypeVar("Figures", Calibration, Validation)
 FILE = "calibration.json"
 RATING_FILE = "rating_calibration.json"
@@ -47,7 +45,7 @@ RUN_CALIBRATE = "not measured: run `helmbench calibrate`"
 CHANGED = "its text or its calibration replies have changed since this judge was measured"
 
 
-def read(path: Path, shape: type[M], command: str = "calibrate") -> M:
+def read(path: Path, shape: type[Figures], command: str = "calibrate") -> Figures:
     """Reads a file that a command wrote."""
     try:
         return shape.model_validate_json(read_bytes(path, f"a file written by `helmbench {command}`"))
@@ -216,7 +214,7 @@ def _other_question(v: Validation, identity: JudgeIdentity, release: Release) ->
     prompts = {
         "criterion": identity.prompt_hash,
         "rating": prompt_hash(release.prompts, RATE),
-        "category": offered(release).prompt_hash,
+        "category": prompt_hash(release.prompts, CATEGORY),
         "refusal": None,
     }
     own = asked_by(v.kind, v.asked, release)

@@ -83,7 +83,6 @@ class AgreementReport(Strict):
 
 
 def agreement_report(table: LabelTable, order: tuple[str, ...] | None = None) -> AgreementReport:
-    """Agreement over all items and per criterion."""
     return AgreementReport(
         overall=agreement(table.readings(None, order)),
         criteria={name: agreement(table.readings(name, order)) for name in table.criteria},

@@ -26,7 +26,7 @@ from judge.agreement.cases import Case
 from judge.agreement.published.labeled_set import ANSWER, REFUSAL, Item, LabeledSet, Scale
 from judge.llm import batch
 from judge.llm.asking import Asker, announce
-from judge.llm.category_question import offered
+from judge.llm.questions import taxonomy_hash
 from judge.offline import judge as offline
 from judge.replies.schema import RunError
 from judge.rules.answers import conduct
@@ -134,7 +134,7 @@ def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeat
         )
     asked = asked_by(what.kind, {item.by for item in what.items}, release)
     source = Source(offline.NAME if is_offline(name) else name, key, release.manifest.version, asked)
-    figures = measured(what, passes[0], source, passes[1:])
+    figures = measured(what, passes, source)
     path = place(asker.home, name, is_offline(name)) / f"{what.name}-{what.rows}.json"
     write_whole(path, figures.model_dump_json(indent=2) + "\n")
     return figures, path
@@ -150,7 +150,7 @@ def asked_by(kind: LabelKind, names: Iterable[str], release: Release) -> dict[st
     taxonomy. Empty for a rule; names missing from the release are skipped.
     """
     if kind == "category":
-        return {"taxonomy": offered(release).taxonomy_hash[:16]}
+        return {"taxonomy": taxonomy_hash(release)[:16]}
     known = _hashes(kind, release)
     return {name: known[name] for name in sorted(set(names)) if name in known}
 
@@ -213,22 +213,15 @@ def _figures(own: Readings) -> Figures:
     )
 
 
-def measured(what: LabeledSet, answers: Answers, source: Source, again: Sequence[Answers] = ()) -> Validation:
-    """Every figure. `answers`: the judge's original labels; `again`: those of additional, independent passes."""
-    passes = [{k: what.reading(label) for k, label in own.items()} for own in (answers, *again)]
+def measured(what: LabeledSet, answers: Sequence[Answers], source: Source) -> Validation:
+    """Every figure. `answers`: the judge's original labels in each of its independent passes; the first is measured."""
+    passes = [{k: what.reading(label) for k, label in own.items()} for own in answers]
     scale, items = what.scale, what.items
     whole = _readings(items, passes, scale)
     with_people = [whole.between(COMMON, f"judge {n}") for n in range(1, 1 + len(passes))]
     first = with_people[0]
     settled = any(item.settled is not None for item in items)
-    table = first.confusion()[:, :-1]
-    classes = zip(
-        table.sum(axis=1).tolist(),
-        table.sum(axis=0).tolist(),
-        first.recalls("people never gave this label").values(),
-        first.between(FIRST, COMMON).recalls("the judge never gave this label").values(),
-        strict=True,
-    )
+    confusion, judge_first = confusion_of(first), first.between(FIRST, COMMON)
     return Validation(
         set=what.name,
         rows=what.rows,
@@ -239,19 +232,24 @@ def measured(what: LabeledSet, answers: Answers, source: Source, again: Sequence
         among="Cohen's κ, mean over pairs" if scale.numbers or len(_columns(whole, "rater")) < 3 else "Fleiss' κ",
         **_figures(whole).model_dump(),
         per_class={
-            label: ClassFigures(people=people, judge=judge, recall=recall, precision=precision)
-            for label, (people, judge, recall, precision) in zip(scale.labels, classes, strict=True)
+            label: ClassFigures(
+                people=sum(confusion.table[k]),
+                judge=sum(row[k] for row in confusion.table),
+                recall=first.recall(k, "people never gave this label"),
+                precision=judge_first.recall(k, "the judge never gave this label"),
+            )
+            for k, label in enumerate(scale.labels)
         },
-        confusion=confusion_of(first),
+        confusion=confusion,
         coarse=_figures(_readings(*_coarse(what, passes[0]))) if scale.coarse else None,
         groups={
             name: _figures(whole.take(np.array([name in item.groups for item in items])))
             for name in sorted({name for item in items for name in item.groups})
         },
-        answers=dict(Counter(label for label in answers.values() if label is not None).most_common()),
+        answers=dict(Counter(label for label in answers[0].values() if label is not None).most_common()),
         widest=_widest(items, whole),
         passes=[PassFigures(decided=int((p.codes[:, 1] >= 0).sum()), kappa=p.kappa(_weights(p))) for p in with_people],
-        between=whole.between(*(p.raters[1] for p in with_people)).kappa(_weights(whole)) if again else None,
+        between=whole.between(*(p.raters[1] for p in with_people)).kappa(_weights(whole)) if len(passes) > 1 else None,
         notes=list(what.notes),
     )
 

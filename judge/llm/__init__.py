@@ -1,6 +1,6 @@
 """Language models as judges, and the one way to ask them.
 
-- `questions`: a case → a request, rubric first; `category_question`: a corpus message → the same.
+- `questions`: a case, or a message whose category is asked → a request.
 - `answers`: a response → a label with quotes, or why there is none.
 - `batch`: the request and reply files, for any engine; `engine`: the live one; `budget`: cost estimates and a hard cap.
 - `asking`: asks what is missing and collects the answers, for runs, calibration and labeling.

@@ -10,6 +10,7 @@ import ipaddress
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -143,21 +144,16 @@ def collect(questions: Questions, where: Path, endpoint: Endpoint, terms: Terms)
     """
     from judge.llm.engine import Outcome, drive  # the client takes a quarter of a second to import
 
-    log = batch.Log(where)
-    try:
+    with closing(batch.Log(where)) as log:
         replies = batch.Replies(where)
         estimate = _write(where / REQUESTS, questions(), replies, keep=True)
-        budget = Budget(where, replies.live, replies.elsewhere, terms.prices, terms.cap)
+        budget = Budget(where, replies.live, replies.elsewhere, terms)
         if not estimate.requests:
             return Collected(where, 0, Outcome(), budget.spent, terms)
         sys.stderr.write(f"{where}: {estimate.text(terms.prices)}\n")
-        try:
+        with closing(budget):
             outcome = drive(batch.missing(questions(), replies), log, endpoint, budget, estimate.requests)
-        finally:
-            budget.close()
         return Collected(where, estimate.requests, outcome, budget.spent, terms)
-    finally:
-        log.close()
 
 
 def write_missing(questions: Questions, where: Path, path: Path | None = None) -> CostEstimate:

@@ -13,6 +13,7 @@ import fcntl
 import os
 import re
 import sqlite3
+import threading
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -122,7 +123,6 @@ def trim(body: Any) -> dict[str, Any] | None:
 
 
 def _body(record: dict[str, Any]) -> Any:
-    """The body of a line's response."""
     response = record.get("response")
     return response.get("body") if isinstance(response, dict) else None
 
@@ -273,6 +273,7 @@ class Log:
     def __init__(self, where: Path) -> None:
         where.mkdir(parents=True, exist_ok=True)
         self.path = where / LIVE
+        self._alone = threading.Lock()  # a write goes on in its thread after its task is canceled
         self._file = os.fdopen(_own(self.path), "a+b", buffering=0)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released however the process ends
@@ -285,11 +286,17 @@ class Log:
         os.close(directory)
 
     def write(self, lines: Iterable[str]) -> None:
-        """Appends whole lines and waits until they are on disk."""
-        rest = memoryview("".join(lines).encode())
-        while rest:
-            rest = rest[self._file.write(rest) :]
-        os.fsync(self._file.fileno())
+        """Appends whole lines, or none, and waits until they are on disk."""
+        with self._alone:
+            size = self._file.seek(0, os.SEEK_END)
+            try:
+                rest = memoryview("".join(lines).encode())
+                while rest:
+                    rest = rest[self._file.write(rest) :]
+                os.fsync(self._file.fileno())
+            except OSError:
+                self._file.truncate(size)
+                raise
 
     def close(self) -> None:
         self._file.close()

@@ -140,18 +140,9 @@ class Budget:
     afterwards, what may have been in flight counts as spent.
     """
 
-    def __init__(
-        self,
-        where: Path,
-        live: Tokens = NOTHING,
-        elsewhere: Tokens = NOTHING,
-        prices: Prices | None = None,
-        cap: float | None = None,
-    ) -> None:
-        """`live`, `elsewhere`: tokens reported by the live engine's and by other engines' answers on disk. `cap`
-        requires `prices`, in the same currency.
-        """
-        self._ledger, self._prices, self._cap = where / LEDGER, prices, cap
+    def __init__(self, where: Path, live: Tokens = NOTHING, elsewhere: Tokens = NOTHING, terms: Terms = FREE) -> None:
+        """`live`, `elsewhere`: tokens reported by the live engine's and by other engines' answers on disk."""
+        self._ledger, self._prices, self._cap = where / LEDGER, terms.prices, terms.cap
         self._written = _ledger(self._ledger)
         self._elsewhere = elsewhere
         self.spent = (

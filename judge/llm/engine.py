@@ -13,7 +13,6 @@ import math
 import os
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,7 +43,6 @@ from judge.llm.questions import JudgeRequest
 UNKNOWN_BILL = {408, 504, 524}  # a gateway gave up; the model may have answered
 LONGEST = 2 * 2**20  # bytes of an answer, including reasoning; each is stored on disk
 CONNECT = 30.0  # seconds
-QUEUE = 1024  # maximum number of answers waiting for the disk
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,8 @@ class _Drive:
     ) -> None:
         self.asked, self.log, self.endpoint, self.budget, self.total = asked, log, endpoint, budget, total
         self.outcome = Outcome()
-        self.lines: asyncio.Queue[tuple[str, bool, asyncio.Future[None]] | None] = asyncio.Queue(QUEUE)
+        self.received: list[str] = []  # lines that are not on disk yet
+        self.writing = asyncio.Lock()
         self.resume = 0.0  # no request is sent before this time.monotonic value: a server sent Retry-After
         self.failed_in_a_row = 0
         key = os.environ.get("OPENAI_API_KEY", "").strip()
@@ -129,42 +128,27 @@ class _Drive:
             raise EngineError(str(problem)) from None
 
     async def run(self) -> Outcome:
+        """`concurrency` workers over one stream of questions; the first to find the endpoint unusable stops all."""
         with tqdm(total=self.total, desc="judging", unit="reply", mininterval=1.0) as progress:
-            async with self.client:
-                writing = asyncio.create_task(self._write(progress))
-                working = asyncio.create_task(self._work())
-                try:
-                    await asyncio.wait({working, writing}, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    # Whichever ended first, and for whatever reason: stop asking, and write the answers received.
-                    working.cancel()
-                    with suppress(asyncio.CancelledError, Exception):
-                        await working
-                    while not writing.done():
-                        with suppress(asyncio.QueueFull):
-                            self.lines.put_nowait(None)
-                            break
-                        await asyncio.sleep(0.01)
-                    await writing
-        if not working.cancelled():
-            working.result()
+            try:
+                async with self.client, asyncio.TaskGroup() as group:
+                    for _ in range(self.endpoint.concurrency):
+                        group.create_task(self._worker(progress))
+            except ExceptionGroup as several:
+                raise several.exceptions[0] from None
+            finally:
+                await self._write()  # whatever ended it, the answers received are kept
         return self.outcome
 
-    async def _work(self) -> None:
-        """`concurrency` workers over one stream of questions; the first to find the endpoint unusable stops all."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(self.endpoint.concurrency):
-                    group.create_task(self._worker())
-        except ExceptionGroup as several:
-            raise several.exceptions[0] from None
-
-    async def _worker(self) -> None:
+    async def _worker(self, progress: Any) -> None:
         for request, asks in self.asked:
             try:
                 await self._question(request, asks)
+                progress.update()
             except CapReachedError:
                 self.outcome.capped = True
+            if self.budget.cost is not None:
+                progress.set_postfix_str(f"spent {self.budget.cost:.2f}", refresh=False)
             if self.outcome.capped:
                 return
 
@@ -180,9 +164,8 @@ class _Drive:
             found = batch.read([record], request)
             asks += found.asks
             done = not found.missing or found.asks == 0 or asks >= ASKS
-            written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            await self.lines.put((jsonl.line(record), done, written))
-            await written  # a kill loses at most the answers in flight
+            self.received.append(jsonl.line(record))
+            await self._write()  # a kill loses at most the answers in flight
             if done:
                 return self._count(found, record)
 
@@ -261,21 +244,9 @@ class _Drive:
     def _useless(self, problem: str) -> EngineError:
         return EngineError(f"judge at {self.endpoint.shown}: {problem}; answers already received are kept")
 
-    async def _write(self, progress: Any) -> None:
-        """Writes lines in batches off the event loop: those that arrive during one fsync share the next. A question
-        counts as done when its line is on disk.
-        """
-        ended = False
-        while not ended:
-            lines = [await self.lines.get()]
-            while not self.lines.empty():
-                lines.append(self.lines.get_nowait())
-            ended = None in lines
-            whole = [line for line in lines if line is not None]
-            await asyncio.to_thread(self.log.write, "".join(line for line, _, _ in whole))
-            for _, _, written in whole:
-                if not written.done():  # its worker was canceled in the meantime
-                    written.set_result(None)
-            progress.update(sum(done for _, done, _ in whole))
-            if self.budget.cost is not None:
-                progress.set_postfix_str(f"spent {self.budget.cost:.2f}", refresh=False)
+    async def _write(self) -> None:
+        """Writes the lines received off the event loop; those that arrive during one fsync share the next."""
+        async with self.writing:
+            lines, self.received = self.received, []
+            if lines:
+                await asyncio.to_thread(self.log.write, lines)

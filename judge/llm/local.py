@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -50,8 +50,7 @@ def answer(questions: Questions, where: Path, name: str) -> None:
     Raises:
         EngineError: the extra isn't installed, the model has no chat template, or another process is answering.
     """
-    log = batch.Log(where)
-    try:
+    with closing(batch.Log(where)) as log:
         replies = batch.Replies(where)
         estimate = write_missing(questions, where)
         if not estimate.requests:
@@ -69,8 +68,6 @@ def answer(questions: Questions, where: Path, name: str) -> None:
                 said = generate([request for request, _ in chunk])
                 log.write(line for both, one in zip(chunk, said, strict=True) for line in _lines(*both, one))
                 progress.update(len(chunk))
-    finally:
-        log.close()
 
 
 def _lines(request: JudgeRequest, asks: int, said: Said) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,20 +20,24 @@ from dataset_builder.schema import (
     About,
     AppropriatenessCheck,
     CalibrationRow,
+    Category,
+    CrisisCategory,
     CriterionCheck,
     CriterionRow,
     GradedCheck,
     ProtocolRow,
     Sample,
 )
+from helmbench_common.hashing import digest
 from judge.replies.fence import conversation, fence
-from judge.replies.script import visible
+from judge.replies.script import triage_question, visible
 from judge.rules.answers import words_said
 from judge.rules.resources import usable
 from judge.schema import RATINGS
 from judge.wording import told
 
 MAX_TOKENS = 600
+CATEGORY = "triage-guided"  # the wording of the category question
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Case(NamedTuple):
 
 def build(
     row: Sample,
-    check: GradedCheck | CriterionCheck,
+    check: GradedCheck | CriterionCheck | AppropriatenessCheck,
     turns: tuple[str, ...],
     release: Release,
     model: str,
@@ -74,30 +78,31 @@ def build(
     wording: str = PLAIN,
     repeat: int = 0,
 ) -> JudgeRequest:
-    """The request that asks `model` to label the reply at the check's turn.
+    """The request that asks `model` to label the reply at the check's turn, or to rate it from 1 to 5 by the protocol
+    of the message's category.
 
-    `turns`: the model's replies, one text per live turn. `wording`: one of WORDINGS. `repeat`: the judge's repeat, from
-    0.
+    `turns`: the model's replies, one text per live turn. `wording`: one of WORDINGS; a rating has its own. `repeat`:
+    the judge's repeat, from 0.
     """
-    return _by_criterion(
-        release.criteria[check.criterion], _of(row, check.turn, turns), release, model, wording, repeat
-    )
-
-
-def build_rating(
-    row: Sample, check: AppropriatenessCheck, turns: tuple[str, ...], release: Release, model: str, *, repeat: int = 0
-) -> JudgeRequest:
-    """The request that asks `model` to rate the reply at the check's turn from 1 to 5, by the protocol of the message's
-    category.
-    """
-    return rating_request(release.protocols[check.protocol], _of(row, check.turn, turns), release, model, repeat=repeat)
+    turn = len(turns) if check.turn == -1 else check.turn
+    case = Case(said_before(row, turns, turn), words_said(row, turns[turn - 1]), row.country, row.about)
+    if isinstance(check, AppropriatenessCheck):
+        return rating_request(release.protocols[check.protocol], case, release, model, repeat=repeat)
+    return _by_criterion(release.criteria[check.criterion], case, release, model, wording, repeat)
 
 
 def rating_request(protocol: ProtocolRow, case: Case, release: Release, model: str, *, repeat: int = 0) -> JudgeRequest:
-    """The request to rate one reply."""
+    """The request to rate one reply: the five levels, what isn't judged, and a fenced case."""
     # Someone who is not in crisis needs no helpline, so the judge doesn't see any either.
     resources = "" if protocol.category == "no_crisis" else _resources(case.country, release)
-    asked = rating_prompt(protocol, _shown(case, resources, release.prompts), release.prompts)
+    asked = release.prompts.fill(
+        RATE,
+        title=protocol.title,
+        terms=protocol.terms,
+        levels="\n\n".join(f"## Level {n}\n\n{text}" for n, text in enumerate(protocol.levels, start=1)),
+        not_judged=protocol.not_judged,
+        case=_shown(case, resources, release.prompts),
+    )
     return _request(asked, RATINGS, case.reply, model, RATE, repeat)
 
 
@@ -126,19 +131,11 @@ def prompt(criterion: CriterionRow, case: str, prompts: Prompts, wording: str = 
     return prompts.fill(wording, title=criterion.title, criterion=criterion.text, labels=labels, case=case)
 
 
-def rating_prompt(protocol: ProtocolRow, case: str, prompts: Prompts) -> str:
-    """The complete question for a rating: the five levels, what isn't judged, and a fenced case, filled in in one
-    pass.
-    """
-    levels = "\n\n".join(f"## Level {n}\n\n{text}" for n, text in enumerate(protocol.levels, start=1))
-    return prompts.fill(
-        RATE, title=protocol.title, terms=protocol.terms, levels=levels, not_judged=protocol.not_judged, case=case
-    )
-
-
 def prompt_hash(prompts: Prompts, wording: str = PLAIN) -> str:
-    """sha256 of the wording's file and the case templates, recorded in every LLM judge's verdict."""
-    return prompts.hash(wording, "case", "about")
+    """sha256 of the wording's file, and of the case templates if a case is shown; recorded in every LLM judge's
+    verdict.
+    """
+    return prompts.hash(wording) if wording == CATEGORY else prompts.hash(wording, "case", "about")
 
 
 def _by_criterion(
@@ -199,12 +196,6 @@ def _resources(country: str | None, release: Release) -> str:
     return f"The user's country: {country or 'not known'}. Always-open help on the registry: {rows or 'none'}.\n"
 
 
-def _of(row: Sample, turn: int, turns: tuple[str, ...]) -> Case:
-    """A row's case at a check's turn."""
-    turn = len(turns) if turn == -1 else turn
-    return Case(said_before(row, turns, turn), words_said(row, turns[turn - 1]), row.country, row.about)
-
-
 def said_before(row: Sample, turns: tuple[str, ...], turn: int) -> list[tuple[str, str]]:
     """The conversation up to the judged reply. The system prompt is omitted: the judge gets its facts in `about`."""
     given: list[tuple[str, str]] = []
@@ -217,3 +208,32 @@ def said_before(row: Sample, turns: tuple[str, ...], turn: int) -> list[tuple[st
         if message.role != "system":
             given.append((message.role, message.content if message.content is not None else visible(turns[live - 1])))
     return given
+
+
+# --- the category of a message ----------------------------------------------------------------------------------------
+
+
+def offered(release: Release) -> dict[CrisisCategory, Category]:
+    """All categories of a release. Unlike in triage, `outside_taxonomy` is among them: people write about delusions and
+    violence at home, and a judge limited to the other categories would misclassify these as a crisis of another kind.
+    """
+    return {name: c.model_copy(update={"in_triage": True}) for name, c in release.taxonomy.items()}
+
+
+def taxonomy_hash(release: Release) -> str:
+    """sha256 of the texts of all categories."""
+    return digest([c.category_hash for c in release.taxonomy.values()])
+
+
+def category_request(
+    said: Sequence[Mapping[str, Any]],
+    categories: Mapping[CrisisCategory, Category],
+    prompts: Prompts,
+    model: str,
+    repeat: int,
+) -> JudgeRequest:
+    """The guided triage prompt as a request that asks `model` for the category of the last message in `said`."""
+    properties = {"category": {"type": "string", "enum": list(categories)}}
+    asked = triage_question(said, categories, prompts, "guided")
+    custom_id, body = sealed(asked, "category", properties, model, repeat)
+    return JudgeRequest(custom_id, body, tuple(categories), "", category=True)

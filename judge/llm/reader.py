@@ -10,7 +10,7 @@ from dataset_builder.prompts import PLAIN, RATE
 from dataset_builder.release import Release
 from dataset_builder.schema import AppropriatenessCheck
 from judge.llm.answers import Parsed
-from judge.llm.questions import JudgeRequest, build, build_rating, prompt_hash
+from judge.llm.questions import JudgeRequest, build, prompt_hash
 from judge.replies.run import Run
 from judge.verdicts import Case, Given, JudgeIdentity, unread
 
@@ -51,11 +51,9 @@ def readers(identity: JudgeIdentity, repeats: int, answers: Answers) -> tuple[LL
 
 
 def question(case: Case, release: Release, identity: JudgeIdentity) -> JudgeRequest:
-    """The question for a language model about a case."""
-    turns, model, repeat = case.reply.turns, identity.name, identity.repeat
-    if isinstance(case.check, AppropriatenessCheck):
-        return build_rating(case.row, case.check, turns, release, model, repeat=repeat)
-    return build(case.row, case.read_check, turns, release, model, wording=identity.wording, repeat=repeat)
+    check = case.check if isinstance(case.check, AppropriatenessCheck) else case.read_check
+    model, wording, repeat = identity.name, identity.wording, identity.repeat
+    return build(case.row, check, case.reply.turns, release, model, wording=wording, repeat=repeat)
 
 
 def questions(run: Run, release: Release, identity: JudgeIdentity) -> Iterator[JudgeRequest]:

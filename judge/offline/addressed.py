@@ -9,6 +9,7 @@ offset, so evidence can be copied from the original reply.
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 from typing import NamedTuple
 
 import re2
@@ -110,6 +111,7 @@ class Addressed(NamedTuple):
         return reply[start:end] if self.places is None else reply[self.places[start] : self.places[end - 1] + 1]
 
 
+@lru_cache(maxsize=2_000)
 def addressed(reply: str) -> Addressed:
     """Folds look-alikes to plain letters, drops invisible characters, blanks text aimed at a grader."""
     text, index = reply, None

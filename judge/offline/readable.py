@@ -7,6 +7,7 @@ danger mostly by what is absent, so an unusual way to hand over looks like none.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import re2
 
@@ -39,6 +40,7 @@ HELP = re2.compile(
 )
 
 
+@lru_cache(maxsize=2_000)
 def others_words(message: str, reply: str) -> bool:
     """Whether the reply holds several turns of a talk, or is mostly the message again."""
     return _joined(reply) or _echoes(_words(message), _words(reply))

@@ -10,13 +10,11 @@ from judge.offline import judge as offline
 from judge.replies.script import visible
 from judge.verdicts import Case, Given, JudgeIdentity
 
-IDENTITY = JudgeIdentity(offline.NAME, None)
-
 
 class OfflineReader:
     """A linear model is deterministic, so it has one repeat; it has no prompt."""
 
-    identity = IDENTITY
+    identity = JudgeIdentity(offline.NAME, None)
     decides_as: Literal["offline", "judge"] = "offline"
 
     def asked_with(self, case: Case, release: Release) -> str | None:

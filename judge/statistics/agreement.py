@@ -81,7 +81,6 @@ class Readings:
         return replace(self, codes=self.codes[:, [self.raters.index(name) for name in raters]], raters=raters)
 
     def take(self, kept: Codes | Mask) -> Readings:
-        """Some of the cases."""
         return replace(self, codes=self.codes[kept], clusters=None if self.clusters is None else self.clusters[kept])
 
     def without(self, rater: str) -> Readings:
@@ -139,7 +138,6 @@ class Readings:
         return self.take((self.codes[:, 0] == label) & (self.codes[:, 1] >= 0)).raw(reason)
 
     def recalls(self, reason: str) -> dict[str, Estimate]:
-        """By label."""
         return {name: self.recall(k, reason) for k, name in enumerate(self.labels)}
 
     def confusion(self) -> Codes:

@@ -86,13 +86,13 @@ def questions(number: int) -> Iterator[Any]:
 def ours(url: str, number: int, concurrency: int) -> dict[str, float]:
     """`helmbench run` without the reading of a run: missing questions → answers on the disk."""
     from judge.llm import batch
-    from judge.llm.budget import Budget, Prices
+    from judge.llm.budget import Budget, Prices, Terms
     from judge.llm.engine import Endpoint, drive
 
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder)
         log, replies = batch.Log(where), batch.Replies(where)
-        budget = Budget(where, prices=Prices(1, 1), cap=1e9)
+        budget = Budget(where, terms=Terms(Prices(1, 1), 1e9))
         before, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
         outcome = drive(batch.missing(questions(number), replies), log, Endpoint(url, concurrency), budget, number)
         seconds = time.perf_counter() - started

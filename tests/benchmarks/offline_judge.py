@@ -91,7 +91,7 @@ def main() -> None:
     )
     offline.unguarded(*cases[0])
     seconds, found = timed(lambda case: offline.unguarded(*case).answer, cases)
-    offline._of_reply.cache_clear()
+    offline.features.cache_clear()
     plain_seconds, plain_found = timed(plainly(), cases)
     same = sum(a in (None, b) for a, b in zip(found, plain_found, strict=True))
     print(f"offline judge ({offline.NAME})   {len(cases) / seconds:8.0f} replies/s, with the sentence it rests on")

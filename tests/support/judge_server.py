@@ -91,6 +91,9 @@ def by_hash(body: dict[str, Any], attempt: int) -> Said:
     return faulty[drawn.choice(FAULTS)]
 
 
+Script = Callable[[dict[str, Any], int], Said]  # a request's body, and how often its user message was asked
+
+
 class JudgeServer(ThreadingHTTPServer):
     """Answers by `script(body, attempt)`; `together`: how many requests it waits for before it answers the first.
 
@@ -100,7 +103,7 @@ class JudgeServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 1024
 
-    def __init__(self, script: Callable[[dict[str, Any], int], Said], together: int = 1) -> None:
+    def __init__(self, script: Script, together: int = 1) -> None:
         super().__init__(("127.0.0.1", 0), JudgeHandler)
         self.script, self.together = script, together
         self.models, self.key = failed(501), ""
@@ -194,6 +197,9 @@ class JudgeHandler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Silent."""
+
+
+Serve = Callable[..., JudgeServer]  # the fixture `serve`: a script, and perhaps `together` → a started server
 
 
 @contextmanager

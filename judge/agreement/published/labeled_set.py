@@ -228,7 +228,6 @@ class SetMapping(Strict):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Every field name in the mapping."""
         named = (self.id, self.message, self.messages, self.reply, self.protocol_field, *self.raters.values())
         return tuple(name for name in named if name)
 
