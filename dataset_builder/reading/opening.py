@@ -163,8 +163,9 @@ def _join_helplines(own: Path, joined: Path, errors: Errors) -> int:
         errors.add(own, 1, f"columns are '{head[:200]}'; {what}")
         return before
     try:
-        known = {named for _, named in _services(text, joined)}
-        for line, (country, service) in _services(more, own):
+        known = {(row["country"], row["service"]) for _, row in csv_file.records(text, joined, _skip)}
+        for line, row in csv_file.records(more, own, _skip):
+            country, service = row["country"], row["service"]
             if (country, service) in known:
                 what = f"'{service}' in {country} already has a row; expected services that are not listed yet"
                 errors.add(own, line, what)
@@ -175,14 +176,8 @@ def _join_helplines(own: Path, joined: Path, errors: Errors) -> int:
     return before
 
 
-def _services(text: str, path: Path) -> Iterator[tuple[int, tuple[str, str]]]:
-    """The country and service of each row that has both, with its line."""
-    at: tuple[int, int] | None = None
-    for line, cells in csv_file.rows(text, path):
-        if at is None:
-            at = cells.index("country"), cells.index("service")
-        elif len(cells) > max(at):
-            yield line, (cells[at[0]], cells[at[1]])
+def _skip(line: int, problem: str) -> None:
+    """Leaves a row of the wrong width to `load`, which reports it."""
 
 
 def _suffix(folder: Path, files: list[Path]) -> str:
