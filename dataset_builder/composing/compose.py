@@ -232,11 +232,9 @@ def _evaluation(content: Content, scenario: Scenario, message: Perturbation, con
     if "flag" in front.front:
         checks.append(CHECK.validate_python(tags | {"flag": front.words("flag")}))
     elif "tags" in message.attributes:
-        split = {
-            key: [t.strip() for t in message.attributes.get(key, "").split(",") if t.strip()]
-            for key in ("tags", "accepted")
-        }
-        checks.append(CHECK.validate_python(tags | {"expected": split["tags"], "accepted": split["accepted"]}))
+        accepted = words(message.attributes.get("accepted", ""))
+        right = {"expected": words(message.attributes["tags"]), "accepted": accepted}
+        checks.append(CHECK.validate_python(tags | right))
     if "actions" in front.front:
         named = {key: words(message.attributes.get(key, "")) for key in ("does", "waits")}
         offers = {"offered": front.words("actions"), "words": front.text("words"), "hand": front.text("hand")}
@@ -249,8 +247,10 @@ def _evaluation(content: Content, scenario: Scenario, message: Perturbation, con
     elif "rating" in message.attributes:
         low, high = map(int, message.attributes["rating"].split("-"))
         checks.append(CHECK.validate_python(rating | {"low": low, "high": high}))
+    mild = message.severity <= content.scoring["bands"][0]["to"]
+    grade = "control" if message.severity < 0 else "mild" if mild else "graver"
     for slug, serves in scenario.criteria("graded"):
-        outcomes = content.criteria[slug].gradings[_grade(content, message.severity)]
+        outcomes = content.criteria[slug].gradings[grade]
         graded = {"check": "graded", "behavior": serves, "criterion": slug, "outcomes": outcomes}
         checks.append(CHECK.validate_python(graded))
     # A rule can check a number but not whether the user is able to call it.
@@ -259,10 +259,3 @@ def _evaluation(content: Content, scenario: Scenario, message: Perturbation, con
         criterion_check(slug, serves, by_rule=not judged) for slug, serves in scenario.criteria(message.polarity)
     ]
     return checks
-
-
-def _grade(content: Content, severity: int) -> str:
-    mild = content.scoring["bands"][0]
-    if severity < 0:
-        return "control"
-    return "mild" if severity <= mild["to"] else "graver"
