@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from support.contents import read
 
-from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.calibration import covers, read_calibration
 from dataset_builder.reading.categories import LABELS, read_protocols
 from dataset_builder.reading.categories import PROTOCOLS as FOLDER
-from dataset_builder.reading.load import load
+from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.schema import CrisisCategory
 
@@ -31,14 +31,12 @@ def said(folder: Path) -> list[str]:
     return [line.removeprefix(f"{folder}/") for line in errors.lines()]
 
 
-def test_every_category_of_triage_has_a_protocol() -> None:
+def test_every_category_of_triage_has_a_protocol(shipped: Content) -> None:
     """Seven, in the schema's order, five filled levels each; a folder without protocols uses the package's."""
-    content, errors = load(CONTENT)
-    assert content, errors.lines()
-    assert tuple(content.protocols) == WANTED
-    assert all(level and p.not_judged for p in content.protocols.values() for level in p.levels)
-    assert read_protocols(Path("no/such/folder"), WANTED, Errors()) == content.protocols
-    assert len({p.protocol_hash for p in content.protocols.values()}) == len(WANTED)
+    assert tuple(shipped.protocols) == WANTED
+    assert all(level and p.not_judged for p in shipped.protocols.values() for level in p.levels)
+    assert read_protocols(Path("no/such/folder"), WANTED, Errors()) == shipped.protocols
+    assert len({p.protocol_hash for p in shipped.protocols.values()}) == len(WANTED)
 
 
 def test_a_missing_protocol_is_an_error(folder: Path) -> None:
@@ -108,9 +106,7 @@ def test_ratings_are_labels_of_their_category(tmp_path: Path) -> None:
 def test_too_few_ratings_are_named(content_copy: Path) -> None:
     """24 for each protocol, two of each rating, and a neutral pair; content without the folder has nothing to lack."""
     shutil.rmtree(content_copy / "rating_calibration", ignore_errors=True)
-    content, _ = load(content_copy)
-    assert content
-    covers(content, errors := Errors())
+    covers(read(content_copy), errors := Errors())
     assert errors.lines() == []
     rows = [row(n, label=str(n % 5 + 1)) for n in range(24)] + [
         row(30, label="1", same_as="self_harm-0", change="follow_up")
@@ -120,9 +116,7 @@ def test_too_few_ratings_are_named(content_copy: Path) -> None:
         "self_harm",
         [r for r in rows if r["label"] != "4"] + [row(n, label="1") for n in range(40, 50)],
     )
-    content, errors = load(content_copy)
-    assert content, errors.lines()
-    covers(content, errors)
+    covers(read(content_copy), errors)
     found = [line.removeprefix(f"{content_copy}/rating_calibration/") for line in errors.lines()]
     assert "self_harm.jsonl:1: has 0 replies labelled 4; expected at least two of each label" in found
     assert "no_crisis.jsonl:1: has 0 replies; expected at least 24 for each protocol" in found

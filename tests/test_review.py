@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 from helmbench.cli.app import main
+from support import contents
 
 from dataset_builder.book.page import content_hash
 from dataset_builder.book.review import (
     FORMAT,
-    MOST_BYTES,
     Change,
     ReviewError,
     apply,
@@ -41,21 +41,9 @@ FILE = f"scenarios/{ID}.md"
 TWO_LINES = "Reads true.\n# Rationale\n\nI'd keep it."
 
 
-def content_of(root: Path) -> Content:
-    content, errors = load(root)
-    assert content, errors.lines()
-    return content
-
-
 @cache
 def shipped_hash() -> str:
-    return text_hash(next(s.document for s in content_of(CONTENT).scenarios if s.id == ID))
-
-
-@pytest.fixture(scope="module")
-def shipped() -> Content:
-    """The content that ships; read-only."""
-    return content_of(CONTENT)
+    return text_hash(next(s.document for s in contents.read().scenarios if s.id == ID))
 
 
 @pytest.fixture
@@ -91,7 +79,7 @@ def sent(tmp_path: Path) -> Callable[[Any], Path]:
 
     def write(value: Any) -> Path:
         path = tmp_path / "review.json"
-        path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+        path.write_text(json.dumps(value), encoding="utf-8")
         return path
 
     return write
@@ -159,12 +147,12 @@ def test_a_signature_does_not_outlive_an_edit(content_copy: Path) -> None:
 def test_review_notes_never_reach_a_prompt(content_copy: Path) -> None:
     """The same rows with notes and without, and a signature still stands: neither hash nor prompt covers them."""
     assert with_review(content_copy, GOOD) == []
-    before = [row.model_dump_json() for row in compose(content_of(content_copy)) if row.scenario == ID]
+    before = [row.model_dump_json() for row in compose(contents.read(content_copy)) if row.scenario == ID]
     path = content_copy / FILE
     path.write_text(
         path.read_text(encoding="utf-8") + "# Review notes\n- PT1 (Ana, 2026-11-22)\n  > ZANZIBAR.\n", encoding="utf-8"
     )
-    after = content_of(content_copy)
+    after = contents.read(content_copy)
     assert "ZANZIBAR" in next(s for s in after.scenarios if s.id == ID).prose("Review notes")
     assert [row.model_dump_json() for row in compose(after) if row.scenario == ID] == before
 
@@ -173,7 +161,7 @@ def test_review_notes_never_reach_a_prompt(content_copy: Path) -> None:
 
 
 def patched(root: Path, file: Path) -> list[Change]:
-    content = content_of(root)
+    content = contents.read(root)
     return changes(read(file, content), content)
 
 
@@ -203,7 +191,7 @@ def test_the_patch_changes_only_review_lines_and_notes(
 
 
 def severity(root: Path, code: str) -> int:
-    scenario = next(s for s in content_of(root).scenarios if s.id == ID)
+    scenario = next(s for s in contents.read(root).scenarios if s.id == ID)
     return next(p.severity for p in scenario.perturbations if p.code == code)
 
 
@@ -211,9 +199,9 @@ def test_what_is_applied_is_read_again_and_moves_no_severity(
     content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]
 ) -> None:
     """The loader takes it, rows stay what they were, and the same file a second time changes nothing."""
-    rows = [row.model_dump_json() for row in compose(content_of(content_copy))]
+    rows = [row.model_dump_json() for row in compose(contents.read(content_copy))]
     apply(patched(content_copy, sent(download)))
-    after = content_of(content_copy)
+    after = contents.read(content_copy)
     assert [row.model_dump_json() for row in compose(after)] == rows
     assert patched(content_copy, sent(download)) == []
     assert "nothing to change" in summary(read(sent(download), after), [], after)
@@ -222,7 +210,7 @@ def test_what_is_applied_is_read_again_and_moves_no_severity(
     text = (content_copy / FILE).read_text(encoding="utf-8")
     assert text.count("# Review notes") == 1
     assert text.index("PT3, disagrees with severity") < text.index("The whole scenario (Bo Lind, nurse, 2026-11-22)")
-    review = next(s for s in content_of(content_copy).scenarios if s.id == "P3-B1-S1").document.text("review")
+    review = next(s for s in contents.read(content_copy).scenarios if s.id == "P3-B1-S1").document.text("review")
     assert [s.name for s in signatures(review) or ()] == ["Ana Pérez", "Bo Lind"]
 
 
@@ -279,7 +267,7 @@ def test_notes_on_a_protocol_and_a_category_go_into_their_files(
     """And a protocol's signature; what is read from the files afterwards is what it was, word for word, so no rating
     becomes incomparable.
     """
-    before = content_of(content_copy)
+    before = contents.read(content_copy)
     known = readable(before)
     names = {"protocol-self_harm": "protocols/self_harm.md", "category-no_crisis": "taxonomy/no_crisis.md"}
     download["items"] = [
@@ -307,7 +295,7 @@ def test_notes_on_a_protocol_and_a_category_go_into_their_files(
         "+  > On category-no_crisis.",
     ]
     apply(found)
-    after = content_of(content_copy)
+    after = contents.read(content_copy)
     assert (after.protocols, after.taxonomy) == (before.protocols, before.taxonomy)
     assert patched(content_copy, sent(download)) == []
 
@@ -356,9 +344,11 @@ BAD: tuple[tuple[tuple[str | int, ...], Item, str], ...] = (
 
 
 def test_a_bad_review_is_refused_with_its_place(
-    shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path], tmp_path: Path
+    shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path]
 ) -> None:
-    """One line that names the file, the scenario and note, and what is wrong. A huge file isn't read."""
+    """One line that names the file, the scenario and note, and what is wrong. support/broken_inputs.py has files that
+    can't be read.
+    """
     hashes = {i: text_hash(r.document) for i, r in readable(shipped).items()}
     own = {"severity": severity(CONTENT, "PT2")}
     wrong = []
@@ -372,12 +362,6 @@ def test_a_bad_review_is_refused_with_its_place(
         if not any(expected in problem for problem in problems):
             wrong.append((expected, problems))
     assert wrong == []
-    for text in ("", "{", "[]", "null", "<html>", "[" * 100_000, '{"format": "helmbench-review-1"}'):
-        assert refused(shipped, sent(text))
-    path = tmp_path / "huge.json"
-    with path.open("wb") as file:
-        file.truncate(MOST_BYTES + 1)
-    assert refused(shipped, path) == ["has 2.0 MB; expected a review of at most 2 MB, as the book downloads it"]
 
 
 def test_all_that_is_wrong_is_said_at_once_and_nothing_is_written(

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from support.contents import errors_of, read
 
 from dataset_builder.checking.likeness import alike
-from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.categories import TAXONOMY as FOLDER
 from dataset_builder.reading.categories import covers, read_taxonomy
-from dataset_builder.reading.load import load
+from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.schema import CrisisCategory
 
@@ -39,14 +39,12 @@ def test_every_category_is_defined() -> None:
     assert len({c.category_hash for c in categories.values()}) == 8
 
 
-def test_no_example_is_like_a_message_that_is_asked() -> None:
+def test_no_example_is_like_a_message_that_is_asked(shipped: Content) -> None:
     """An example shown in a triage prompt shares less than 0.6 of its 5-grams with every message, so no answer is given
     away.
     """
-    content, _ = load(CONTENT)
-    assert content
-    examples = [e for c in read_taxonomy(FOLDER, Errors()).values() for e in c.examples]
-    asked = [p.words for s in content.scenarios for p in s.perturbations]
+    examples = [e for c in shipped.taxonomy.values() for e in c.examples]
+    asked = [p.words for s in shipped.scenarios for p in s.perturbations]
     assert [pair for pair in alike([*examples, *asked]) if pair[0] < len(examples)] == []
 
 
@@ -72,24 +70,18 @@ def test_a_category_hash_covers_the_definition(folder: Path) -> None:
     assert [name for name in before if before[name].category_hash != after[name].category_hash] == ["anxiety_crisis"]
 
 
-def test_an_example_that_is_asked_is_an_error(small_content: Path, tmp_path: Path) -> None:
+def test_an_example_that_is_asked_is_an_error(content_copy: Path) -> None:
     """Triage would then test copying; a missing category is named when the content is read."""
-    root = Path(shutil.copytree(small_content, tmp_path / "content"))
-    shutil.copytree(FOLDER, root / "taxonomy", dirs_exist_ok=True)
-    content, _ = load(root)
-    assert content
+    root = content_copy
+    content = read(root)
     message = next(p for s in content.scenarios for p in s.perturbations if len(p.turns) == 1 and "\n" not in p.words)
     with (root / "taxonomy" / "no_crisis.md").open("a", encoding="utf-8") as handle:
         handle.write(f"- {message.words}\n")
-    content, _ = load(root)
-    assert content
-    covers(content, errors := Errors())
+    covers(read(root), errors := Errors())
     assert any("no_crisis.md:1: an example repeats " in line for line in errors.lines())
     (root / "taxonomy" / "suicidal_ideation.md").unlink()
-    content, found = load(root)
-    assert content is None
-    assert [line.split(":1: ")[1] for line in found.lines()] == [
-        "is missing; every crisis category of schema.py has a file"
+    assert errors_of(root) == [
+        "taxonomy/suicidal_ideation.md:1: is missing; every crisis category of schema.py has a file"
     ]
 
 
