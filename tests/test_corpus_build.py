@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -209,16 +207,6 @@ def test_an_edited_folder_is_refused(home: Path) -> None:
     (corpus / "MANIFEST.json").write_text('{"name":' * 100_000, encoding="utf-8")
     assert "MANIFEST.json: file: Invalid JSON" in said_of(corpus)
     assert not replaceable(corpus, "helmbench-corpus")
-
-
-def test_a_manifest_that_is_not_a_file_is_refused(home: Path) -> None:
-    """It isn't waited for, and `helmbench corpus` won't replace such a folder."""
-    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir):
-        corpus = home / f"corpus-{len([*home.iterdir()])}"
-        corpus.mkdir()
-        make(corpus / "MANIFEST.json")
-        assert re.search(r"MANIFEST.json: is (a folder|not a regular file); expected the manifest", said_of(corpus))
-        assert not replaceable(corpus, "helmbench-corpus")
 
 
 def test_a_failing_build_keeps_the_earlier_corpus(home: Path) -> None:
