@@ -303,11 +303,11 @@ def test_notes_on_a_protocol_and_a_category_go_into_their_files(
 # What is refused.
 
 
-def refused(shipped: Content, file: Path) -> list[str]:
+def refused(shipped: Content, file: Path) -> tuple[str, ...]:
     with pytest.raises(ReviewError) as error:
         read(file, shipped)
     assert all(re.match(rf"{re.escape(str(file))}(:\d+)?: ", line) for line in str(error.value).split("\n"))
-    return error.value.problems
+    return error.value.lines
 
 
 Item = dict[str, Any]

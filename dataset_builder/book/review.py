@@ -79,7 +79,6 @@ class ReviewError(RefusedError):
     def __init__(self, path: Path, problems: list[str], line: int | None = None) -> None:
         where = shown(path) + (f":{line}" if line else "")
         super().__init__(*(f"{where}: {problem}" for problem in problems))
-        self.problems = problems
 
 
 class Note(Strict):

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
-from dataset_builder.reading.markdown import BYTES, ContentError, ContentRefusedError, Errors
+from dataset_builder.reading.markdown import BYTES, ContentRefusedError, Errors
 from dataset_builder.reading.strays import links, unasked
 from helmbench_common.formats import csv_file
 from helmbench_common.formats.plain_file import read_text
@@ -64,7 +64,8 @@ class Source:
     def placed(self, errors: Errors) -> Errors:
         """The same errors at the authored files."""
         moved = Errors()
-        moved.found = [ContentError(*self.place(e.path, e.line), e.message) for e in errors.found]
+        for path, line, message in errors.found:
+            moved.add(*self.place(path, line), message)
         return moved
 
     def marked(self, content: Content) -> Content:
