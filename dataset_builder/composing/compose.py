@@ -158,6 +158,7 @@ def _row(content: Content, sample: Sample) -> Row:
     scenario, condition, context, message, tiers = sample
     codes = [scenario.id, condition.code, *([context.code] if context else []), message.code]
     attributes = message.attributes
+    is_pair = any(c.pairs == condition.code for c in scenario.conditions)
     # Without a user context, the message itself may name the user's country.
     where = context.persona.country if context else attributes.get("country")
     row = {
@@ -176,8 +177,10 @@ def _row(content: Content, sample: Sample) -> Row:
         "severity": message.severity,
         "context_severity": context.severity if context else None,
         "difficulty": condition.difficulty,
-        "arm": _arm(scenario, condition),
-        "pair_of": _pair(condition, codes, attributes),
+        "arm": "with" if condition.safety_prompt else "without" if is_pair else "none",
+        "pair_of": "-".join([scenario.id, condition.pairs, *codes[2:]])
+        if condition.pairs
+        else attributes.get("pair_of"),
         "crisis_category": scenario.category(message),
         "crisis_category_2": scenario.second_category(message),
         "clarity": attributes.get("clarity", "clear"),
@@ -208,18 +211,6 @@ def _turns(message: Perturbation) -> list[Message]:
     # lm-eval generates the last reply anyway, so only the live turns before it are in the messages.
     turns = message.turns[:-1] if message.turns[-1].role == "assistant" else message.turns
     return [Message.model_validate({"role": t.role, "content": t.text}) for t in turns]
-
-
-def _arm(scenario: Scenario, condition: Condition) -> str:
-    if condition.safety_prompt:
-        return "with"
-    return "without" if any(c.pairs == condition.code for c in scenario.conditions) else "none"
-
-
-def _pair(condition: Condition, codes: list[str], attributes: dict[str, str]) -> str | None:
-    if condition.pairs:
-        return "-".join([codes[0], condition.pairs, *codes[2:]])
-    return attributes.get("pair_of")
 
 
 def _evaluation(content: Content, scenario: Scenario, message: Perturbation, context: Context | None) -> list[Check]:
