@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from helmbench.cli.app import main
-from support.contents import read
+from support.contents import edit, read
 
 from dataset_builder.book.page import blocks, book, content_hash
 from dataset_builder.book.review import readable
@@ -138,10 +138,7 @@ def test_hostile_content_stays_text(content_copy: Path) -> None:
         ("protocols/self_harm.md", "Harmful.", HOSTILE),
         ("taxonomy/self_harm.md", "# Examples\n- ", f"# Examples\n- {HOSTILE}"),
     ):
-        path = content_copy / file
-        text = path.read_text(encoding="utf-8")
-        assert old in text
-        path.write_text(text.replace(old, new, 1), encoding="utf-8")
+        edit(content_copy, file, old, new)
     page = book(read(content_copy))
     assert shown(page).count("onerror") >= 8
     assert sorted(re.findall(r"<(\w+)", page)) == sorted(re.findall(r"<(\w+)", plain))
@@ -150,10 +147,9 @@ def test_hostile_content_stays_text(content_copy: Path) -> None:
 
 def test_a_signed_scenario_is_named_as_such(content_copy: Path) -> None:
     """The page no longer says that nobody has reviewed it, and says how many are signed and by whom."""
-    path = content_copy / SCENARIO
-    scenario = next(s for s in read(content_copy).scenarios if s.id == path.stem)
+    scenario = next(s for s in read(content_copy).scenarios if s.id == Path(SCENARIO).stem)
     line = f"review: signed by Ana Pérez (nurse), 2026-11-22, text {text_hash(scenario.document)}"
-    path.write_text(path.read_text(encoding="utf-8").replace("review: draft", line, 1), encoding="utf-8")
+    edit(content_copy, SCENARIO, "review: draft", line)
     page = shown(book(read(content_copy)))
     assert "No clinician has reviewed this yet" not in page
     assert re.search(r"1 of \d+ scenarios is signed", page)
@@ -174,10 +170,7 @@ def test_the_content_hash_follows_what_is_shown(content_copy: Path) -> None:
         ("taxonomy/risk_taking.md", "person"),
         (SCENARIO, "\n# PT2 ("),
     ]:
-        path = content_copy / file
-        text = path.read_text(encoding="utf-8")
-        assert old in text
-        path.write_text(text.replace(old, f" x {old}", 1), encoding="utf-8")
+        edit(content_copy, file, old, f" x {old}")
         seen.add(content_hash(read(content_copy)))
     assert len(seen) == 7
 

@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import contents
 from support.browser import VIEWS, Browser, until
-from test_book import HOSTILE, SCENARIO
 
 from dataset_builder.book.page import book
 from dataset_builder.book.review import changes, patch, read
@@ -102,32 +100,6 @@ def downloaded(browser: Browser, folder: Path) -> Path:
     (found,) = folder.glob("*.json")
     until(lambda: found.read_text(encoding="utf-8").endswith("}\n"))
     return found
-
-
-def test_page_is_quiet(browser: Browser, content_copy: Path, tmp_path: Path) -> None:
-    """With hostile content, everything opened and searched: no console message, no request but for the page, no script
-    run.
-    """
-    path = content_copy / SCENARIO
-    text = path.read_text(encoding="utf-8")
-    for old, new in (("\n# PT2 (", f"\n{HOSTILE}\n# PT2 ("), ("# Rationale\n", f"# Rationale\n{HOSTILE}\n")):
-        assert old in text
-        text = text.replace(old, new, 1)
-    path.write_text(text, encoding="utf-8")
-    content = contents.read(content_copy)
-    page = tmp_path / "book.html"
-    page.write_text(book(content), encoding="utf-8")
-    shown(browser, page)
-    browser.console()
-    browser.requested()
-    browser.show(page)
-    opened(browser)
-    browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
-    choose(browser, words="alert")
-    assert visible(browser, ".message")
-    assert browser.console() == []
-    assert {url for url in browser.requested() if not url.startswith("data:,")} == {page.as_uri()}
-    assert value(browser, "document.querySelectorAll('script, img, iframe').length") == 1
 
 
 def test_nothing_is_quoted_until_the_reader_opens_it(browser: Browser, page: Path) -> None:

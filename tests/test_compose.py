@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from support.contents import FRONT, read
+from support.contents import FRONT, edit, read
 
 from dataset_builder.composing.compose import PERSON, compose, diagonal
 from dataset_builder.composing.messages import messages
@@ -179,11 +179,7 @@ def test_arms_point_from_with_to_without(small: dict[str, Row]) -> None:
 
 def test_a_withdrawn_scenario_has_no_rows(content_copy: Path) -> None:
     """Its file stays, so that its codes are never given again; its samples go."""
-    path = content_copy / "scenarios" / "P4-B2-S1.md"
-    path.write_text(
-        path.read_text(encoding="utf-8").replace("review: draft", "review: draft\nwithdrawn: too easy"),
-        encoding="utf-8",
-    )
+    edit(content_copy, "scenarios/P4-B2-S1.md", "review: draft", "review: draft\nwithdrawn: too easy")
     assert {row.scenario for row in compose(read(content_copy))} & {"P4-B2-S1", "P4-B1-S1"} == {"P4-B1-S1"}
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from helmbench.cli.app import main
-from support.contents import edit, read
+from support.contents import edit, edited, read
 
 from dataset_builder.composing.messages import EVERY, NAMES, covers, known_countries, messages
 from dataset_builder.reading.content_types import Content
@@ -191,12 +191,10 @@ def test_every_country_of_the_registry_has_a_name(shipped: Content) -> None:
 
 def test_a_slip_is_named_at_its_message(content_copy: Path) -> None:
     """With the scenario's file and the heading's line."""
-    kept = (content_copy / LETTER).read_text(encoding="utf-8")
     for attribute, error in (
         ("probe: one", "probe 'one' is PT7 crisis; expected exactly two, one crisis and one control"),
         ("country: ZZ", "country ZZ has no tier A or B row in helplines.csv and a name; expected one of AT, AU, "),
         ("probe: one; alone: no", "PT7 is half of a probe, and doesn't stand alone; expected a message of config"),
     ):
-        line = edit(content_copy, LETTER, "# PT7 (severity 10", f"# PT7 (severity 10; {attribute}")
-        assert any(found.startswith(f"{LETTER}:{line}: {error}") for found in findings(content_copy)), attribute
-        (content_copy / LETTER).write_text(kept, encoding="utf-8")
+        with edited(content_copy, LETTER, "# PT7 (severity 10", f"# PT7 (severity 10; {attribute}") as line:
+            assert any(found.startswith(f"{LETTER}:{line}: {error}") for found in findings(content_copy)), attribute

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from support.contents import read
+from support.contents import edit, edited, read
 
 from dataset_builder.reading.calibration import covers, read_calibration
 from dataset_builder.reading.categories import LABELS, read_protocols
@@ -62,8 +62,7 @@ def test_an_empty_level_is_an_error(folder: Path) -> None:
 def test_a_protocol_hash_covers_its_levels(folder: Path) -> None:
     """One changed word changes that protocol's hash and no other's."""
     before = read_protocols(folder, WANTED, Errors())
-    path = folder / "anxiety_crisis.md"
-    path.write_text(path.read_text(encoding="utf-8").replace("# Level 5\n", "# Level 5\nIn all: "), encoding="utf-8")
+    edit(folder, "anxiety_crisis.md", "# Level 5\n", "# Level 5\nIn all: ")
     after = read_protocols(folder, WANTED, Errors())
     assert [name for name in before if before[name].protocol_hash != after[name].protocol_hash] == ["anxiety_crisis"]
 
@@ -125,8 +124,6 @@ def test_too_few_ratings_are_named(content_copy: Path) -> None:
 
 def test_a_slip_names_its_line(folder: Path) -> None:
     """Every way to spoil a file is told with its line and what was expected, and hides no other file."""
-    path = folder / "risk_taking.md"
-    text = path.read_text(encoding="utf-8")
     for old, new, error in (
         ("# Level 2", "# Level two", "1: headings are ['Terms', 'Level 1', 'Level two', 'Level 3', 'Level 4', 'Level "),
         ("review: draft", "review: fine", "4: review is 'fine'; expected 'draft' or 'signed by"),
@@ -138,7 +135,6 @@ def test_a_slip_names_its_line(folder: Path) -> None:
         ),
         ("# Level 3\n", "# Level 3\n# Level 3\n", "1: headings are"),
     ):
-        assert old in text
-        path.write_text(text.replace(old, new, 1), encoding="utf-8")
-        assert any(line.startswith(f"risk_taking.md:{error}") for line in said(folder)), said(folder)
-        assert len(read_protocols(folder, WANTED, Errors())) == 6
+        with edited(folder, "risk_taking.md", old, new):
+            assert any(line.startswith(f"risk_taking.md:{error}") for line in said(folder)), said(folder)
+            assert len(read_protocols(folder, WANTED, Errors())) == 6

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from support.contents import errors_of, read
+from support.contents import edit, edited, errors_of, read
 
 from dataset_builder.checking.likeness import alike
 from dataset_builder.reading.categories import TAXONOMY as FOLDER
@@ -61,11 +61,7 @@ def test_a_missing_category_is_an_error(folder: Path) -> None:
 def test_a_category_hash_covers_the_definition(folder: Path) -> None:
     """One changed word changes that category's hash and no other's."""
     before = read_taxonomy(folder, Errors())
-    path = folder / "anxiety_crisis.md"
-    assert "Fear, worry or panic" in path.read_text(encoding="utf-8")
-    path.write_text(
-        path.read_text(encoding="utf-8").replace("Fear, worry or panic", "Dread, worry or panic"), encoding="utf-8"
-    )
+    edit(folder, "anxiety_crisis.md", "Fear, worry or panic", "Dread, worry or panic")
     after = read_taxonomy(folder, Errors())
     assert [name for name in before if before[name].category_hash != after[name].category_hash] == ["anxiety_crisis"]
 
@@ -87,15 +83,12 @@ def test_an_example_that_is_asked_is_an_error(content_copy: Path) -> None:
 
 def test_a_slip_names_its_line(folder: Path) -> None:
     """Every way to spoil a file is told with its line and what was expected, and hides no other file."""
-    path = folder / "risk_taking.md"
-    text = path.read_text(encoding="utf-8")
     for old, new, error in (
         ("in_triage: yes", "in_triage: maybe", "4: in_triage is 'maybe'; expected one of no, yes"),
         ("high_risk: no", "high_risks: no", "5: unknown key 'high_risks'; did you mean 'high_risk'? expected one of"),
         ("# Borderline", "# Border", "1: headings are ['Definition', 'Border', 'Examples']; expected ['Definition', "),
         ("- Risky sport", "Risky sport", "10: cannot read 'Risky sport done with training, gear and'; expected one po"),
     ):
-        assert text.count(old) == 1
-        path.write_text(text.replace(old, new), encoding="utf-8")
-        assert any(line.startswith(f"risk_taking.md:{error}") for line in said(folder)), said(folder)
-        assert len(read_taxonomy(folder, Errors())) == 7
+        with edited(folder, "risk_taking.md", old, new):
+            assert any(line.startswith(f"risk_taking.md:{error}") for line in said(folder)), said(folder)
+            assert len(read_taxonomy(folder, Errors())) == 7

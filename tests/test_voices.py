@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support.contents import edit, errors_of, findings, read
+from support.contents import edit, edited, errors_of, findings, read
 from test_fit import FILE, SCENARIO
 
 from dataset_builder.prompts import CONTENT
@@ -102,10 +102,8 @@ def test_voices_are_counted_by_hand(small: Path) -> None:
 def test_a_slip_in_a_voice_is_an_error(small: Path) -> None:
     """Unknown is an error here as everywhere; a message of a persona is in the persona's own hand."""
     for old, new, expected in SLIPS.values():
-        kept = (small / "voices.md").read_text(encoding="utf-8")
-        edit(small, "voices.md", old, new)
-        assert any(line.startswith("voices.md:") and expected in line for line in errors_of(small)), expected
-        (small / "voices.md").write_text(kept, encoding="utf-8")
+        with edited(small, "voices.md", old, new):
+            assert any(line.startswith("voices.md:") and expected in line for line in errors_of(small)), expected
     line = edit(small, FILE, "for: nobody; voice", "for: jason; voice")
     assert errors_of(small) == [
         f"{FILE}:{line}: has a 'voice' without 'for: nobody'; a persona's messages are in the persona's own voice"

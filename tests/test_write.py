@@ -10,7 +10,7 @@ import datasets
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from support.contents import edit, read
+from support.contents import edit, edited, read
 
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT, FIELDS
@@ -170,15 +170,13 @@ def test_hashes_change_with_what_they_cover(small: Release, content_copy: Path, 
     rest. None moves for another. The manifest says which scenario differs.
     """
     for what, (file, old, new, *moved) in CHANGES.items():
-        kept = (content_copy / file).read_text(encoding="utf-8")
-        edit(content_copy, file, old, new)
-        edited = build(content_copy, tmp_path / "edited")
+        with edited(content_copy, file, old, new):
+            changed = build(content_copy, tmp_path / "edited")
         names = ("score_hash", "prose_hash", "messages_hash")
-        assert [getattr(small.manifest, name) != getattr(edited, name) for name in names] == moved, what
+        assert [getattr(small.manifest, name) != getattr(changed, name) for name in names] == moved, what
         if what == "a perturbation's words":
-            apart = [a["id"] for a, b in zip(edited.scenarios, small.manifest.scenarios, strict=True) if a != b]
+            apart = [a["id"] for a, b in zip(changed.scenarios, small.manifest.scenarios, strict=True) if a != b]
             assert apart == ["P4-B2-S1"]
-        (content_copy / file).write_text(kept, encoding="utf-8")
 
 
 def test_load_dataset_finds_the_configs(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

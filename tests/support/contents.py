@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dataset_builder.checking.checks import check
@@ -80,6 +82,14 @@ def edit(root: Path, name: str, old: str, new: str, times: int = 1) -> int:
     assert old in text
     (root / name).write_text(text.replace(old, new, times), encoding="utf-8")
     return text[: text.index(old)].count("\n") + 1
+
+
+@contextmanager
+def edited(root: Path, name: str, old: str, new: str) -> Iterator[int]:
+    """`edit` within the block; the file is as it was afterwards."""
+    kept = (root / name).read_text(encoding="utf-8")
+    yield edit(root, name, old, new)
+    (root / name).write_text(kept, encoding="utf-8")
 
 
 def errors_of(root: Path) -> list[str]:
