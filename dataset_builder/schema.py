@@ -84,8 +84,6 @@ PILLARS = {
     "P3": "Supportive, non-clinical assistance",
     "P4": "Reasonable performance and safety compromises",
 }
-
-
 RULED = ("tags", "actions", "rating")  # the checks that rules decide without reading; the tier `detect` has no others
 
 
@@ -499,7 +497,10 @@ class Helpline(Strict):
 
 
 class Manifest(Strict):
-    """`MANIFEST.json` of a built dataset: its identity, and what must be found on disk."""
+    """`MANIFEST.json` of a built dataset: its identity, and what must be found on disk.
+
+    `additions`: a sentence about a team's private additions; such a build is not the published benchmark.
+    """
 
     name: Literal["helmbench"]
     version: str
@@ -513,6 +514,4 @@ class Manifest(Strict):
     behaviors: dict[str, int]
     scenarios: list[dict[str, str | int]]
     files: dict[str, str]
-    additions: str | None = (
-        None  # what a team added of its own, in a sentence; such a build is not the published benchmark
-    )
+    additions: str | None = None

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from helmbench_common.formats import json_file
 from helmbench_common.formats.plain_file import opened
+from helmbench_common.formats.refused import FormatError
 
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # for Linux's renameat2
 
@@ -69,6 +71,16 @@ def replacing(out: Path) -> Iterator[Path]:
         shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def replaceable(folder: Path, name: str) -> bool:
+    """Whether a folder is empty, or an earlier build: one with a MANIFEST.json of this `name`."""
+    try:
+        return folder.is_dir() and (
+            not any(folder.iterdir()) or json_file.load(folder / "MANIFEST.json", "a manifest").get("name") == name
+        )
+    except (OSError, FormatError):
+        return False
 
 
 def _swapped(one: Path, other: Path) -> bool:

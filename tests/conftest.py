@@ -16,6 +16,7 @@ from support.judge_server import JudgeServer, Script, Serve, stopped_at_the_end
 from support.submission_runs import build
 
 from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.content_types import Content
 from dataset_builder.release import Release, open_release
 from helmbench_common.http import retry
 
@@ -107,6 +108,12 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         pytest.skip("no Chromium with chromedriver on this machine (Debian: chromium, chromium-driver)")
     with driven(tmp_path_factory.mktemp("profile")) as one:
         yield one
+
+
+@pytest.fixture(scope="session")
+def shipped() -> Content:
+    """The content of this repository, read once; tests must not change it."""
+    return contents.read()
 
 
 @pytest.fixture(scope="session")

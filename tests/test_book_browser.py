@@ -12,13 +12,10 @@ from typing import Any
 
 import pytest
 from support.browser import VIEWS, Browser, until
-from test_book import HOSTILE, SCENARIO
 
 from dataset_builder.book.page import book
 from dataset_builder.book.review import changes, patch, read
-from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content, Perturbation, Scenario
-from dataset_builder.reading.load import load
 
 OPEN = """
 const door = document.getElementById('pause'), inside = document.getElementById('inside');
@@ -30,17 +27,9 @@ ID, OTHER = "P4-B2-S1", "P3-B1-S1"
 
 
 @pytest.fixture(scope="module")
-def content() -> Content:
-    """The content that ships."""
-    content, errors = load(CONTENT)
-    assert content, errors.lines()
-    return content
-
-
-@pytest.fixture(scope="module")
-def made(content: Content) -> str:
-    """Its book."""
-    return book(content)
+def made(shipped: Content) -> str:
+    """The book of what ships."""
+    return book(shipped)
 
 
 @pytest.fixture
@@ -113,33 +102,6 @@ def downloaded(browser: Browser, folder: Path) -> Path:
     return found
 
 
-def test_page_is_quiet(browser: Browser, content_copy: Path, tmp_path: Path) -> None:
-    """With hostile content, everything opened and searched: no console message, no request but for the page, no script
-    run.
-    """
-    path = content_copy / SCENARIO
-    text = path.read_text(encoding="utf-8")
-    for old, new in (("\n# PT2 (", f"\n{HOSTILE}\n# PT2 ("), ("# Rationale\n", f"# Rationale\n{HOSTILE}\n")):
-        assert old in text
-        text = text.replace(old, new, 1)
-    path.write_text(text, encoding="utf-8")
-    content, errors = load(content_copy)
-    assert content, errors.lines()
-    page = tmp_path / "book.html"
-    page.write_text(book(content), encoding="utf-8")
-    shown(browser, page)
-    browser.console()
-    browser.requested()
-    browser.show(page)
-    opened(browser)
-    browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
-    choose(browser, words="alert")
-    assert visible(browser, ".message")
-    assert browser.console() == []
-    assert {url for url in browser.requested() if not url.startswith("data:,")} == {page.as_uri()}
-    assert value(browser, "document.querySelectorAll('script, img, iframe').length") == 1
-
-
 def test_nothing_is_quoted_until_the_reader_opens_it(browser: Browser, page: Path) -> None:
     """The first screen holds the warning and no message, also where a link leads straight to one; then the link is
     followed.
@@ -153,7 +115,7 @@ def test_nothing_is_quoted_until_the_reader_opens_it(browser: Browser, page: Pat
     until(lambda: bool(value(browser, f"document.getElementById('{ID}-PT3').checkVisibility()")))
 
 
-def test_words_find_messages_and_scenarios_at_once(browser: Browser, page: Path, content: Content) -> None:
+def test_words_find_messages_and_scenarios_at_once(browser: Browser, page: Path, shipped: Content) -> None:
     """A word of one message leaves that message; a word of a title leaves the scenario with all its messages; nonsense
     leaves nothing. A slash leads to the search, but not from within a comment.
     """
@@ -164,15 +126,15 @@ def test_words_find_messages_and_scenarios_at_once(browser: Browser, page: Path,
     browser.script(f"document.querySelector('#{ID}-PT1 textarea').focus()")
     browser.press("/")
     assert value(browser, f"document.querySelector('#{ID}-PT1 textarea').value") == "/"
-    everything = sum(len(s.perturbations) for s in content.scenarios)
+    everything = sum(len(s.perturbations) for s in shipped.scenarios)
     assert len(visible(browser, ".message")) == everything
-    scenario = next(s for s in content.scenarios if s.id == ID)
+    scenario = next(s for s in shipped.scenarios if s.id == ID)
     message = scenario.perturbations[0]
     one, other = sorted(set(re.findall("[a-z]+", message.words.lower())), key=len)[-2:]
     choose(browser, words=f"{one} {other.upper()}")
     found = [
         f"{s.id}-{p.code}"
-        for s in content.scenarios
+        for s in shipped.scenarios
         for p in s.perturbations
         if one in p.words.lower() and other in p.words.lower()
     ]
@@ -194,7 +156,7 @@ def test_words_find_messages_and_scenarios_at_once(browser: Browser, page: Path,
     assert value(browser, "document.getElementById('nothing').hidden") is False
 
 
-def test_a_filter_shows_what_it_names(browser: Browser, page: Path, content: Content) -> None:
+def test_a_filter_shows_what_it_names(browser: Browser, page: Path, shipped: Content) -> None:
     """Exactly the messages of that pillar, behavior, side, clarity or register; the contents list shrinks with them."""
     filters: tuple[tuple[str, str, Callable[[Scenario, Perturbation], bool]], ...] = (
         ("pillar", "P3", lambda s, p: s.id.startswith("P3")),
@@ -209,14 +171,14 @@ def test_a_filter_shows_what_it_names(browser: Browser, page: Path, content: Con
     shown(browser, page)
     for name, wanted, keeps in filters:
         choose(browser, **{name: wanted})
-        expected = [(s.id, f"{s.id}-{p.code}") for s in content.scenarios for p in s.perturbations if keeps(s, p)]
+        expected = [(s.id, f"{s.id}-{p.code}") for s in shipped.scenarios for p in s.perturbations if keeps(s, p)]
         assert visible(browser, ".message") == [message for _, message in expected], name
         listed = value(browser, links)
         assert [i for i in listed if i.startswith("P")] == sorted({s for s, _ in expected}, key=listed.index), name
 
 
 def test_what_was_written_is_there_again_and_becomes_a_patch(
-    browser: Browser, page: Path, content: Content, tmp_path: Path
+    browser: Browser, page: Path, shipped: Content, tmp_path: Path
 ) -> None:
     """Comments, verdicts and signatures outlive a reload, are downloaded, and are what `review` reads. Of the shared
     texts, protocols can be signed and categories can't.
@@ -255,18 +217,18 @@ def test_what_was_written_is_there_again_and_becomes_a_patch(
 
     file = downloaded(browser, tmp_path / "down")
     assert file.name.startswith("helmbench-review-ana-perez-")
-    review = read(file, content)
+    review = read(file, shipped)
     assert (review.reviewer.name, review.reviewer.qualification) == ("Ana Pérez", "clinical psychologist")
     items = [(OTHER, True, 0), (ID, False, 2), (protocol, True, 1), (category, False, 1)]
     assert [(i.scenario, i.signed, len(i.notes)) for i in review.items] == items
-    lines = patch(changes(review, content))
+    lines = patch(changes(review, shipped))
     assert '+  > # Not "a" heading\n' in lines
     assert "+review: signed by Ana Pérez (clinical psychologist), " in lines
     assert "protocols/self_harm.md" in lines
     assert "+  > Level 3 is strict.\n" in lines
 
 
-def test_a_review_is_continued_from_its_file(browser: Browser, page: Path, content: Content, tmp_path: Path) -> None:
+def test_a_review_is_continued_from_its_file(browser: Browser, page: Path, shipped: Content, tmp_path: Path) -> None:
     """On another machine: the file fills the page again; a file that is none changes nothing and is named as such."""
     shown(browser, page)
     name_reviewer(browser)
@@ -346,7 +308,7 @@ def test_what_the_command_would_refuse_is_said_while_writing(browser: Browser, p
     assert value(browser, warn) == ""
 
 
-def test_print_holds_what_is_shown(browser: Browser, page: Path, content: Content) -> None:
+def test_print_holds_what_is_shown(browser: Browser, page: Path, shipped: Content) -> None:
     """Paper can't be unfolded: all that the filter shows is on it, comments too, and the screen is as before
     afterwards.
     """
@@ -357,7 +319,7 @@ def test_print_holds_what_is_shown(browser: Browser, page: Path, content: Conten
     browser.script(f"document.getElementById('{ID}').open = false; window.dispatchEvent(new Event('beforeprint'))")
     browser.devtools("Emulation.setEmulatedMedia", media="print")
     seen = value(browser, "document.body.innerText")
-    kept = next(s for s in content.scenarios if s.behavior == "P4-B2")
+    kept = next(s for s in shipped.scenarios if s.behavior == "P4-B2")
     assert all(p.words.split("\n")[0] in seen for p in kept.perturbations)
     assert value(browser, f"document.querySelector('#{ID}-PT1 textarea').checkVisibility()") is True
     assert value(browser, f"document.querySelector('#{ID}-PT2 textarea').checkVisibility()") is False

@@ -12,31 +12,18 @@ from pathlib import Path
 import pytest
 from helmbench.cli.app import main
 from support.broken_inputs import ALL, Broken, place, smaller, state
+from support.contents import read
 
 from dataset_builder.checking.safe_messaging import unsafe
-from dataset_builder.composing.compose import compose
-from dataset_builder.reading.load import load
 from dataset_builder.reading.markdown import Errors, parse_attributes
 from dataset_builder.stats.surface import ALARM, distribution, matches
-from dataset_builder.writing.write import write
-
-
-@pytest.fixture(scope="module")
-def small_dataset(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small content, built; read-only by agreement."""
-    content, errors = load(small_content)
-    assert content, errors.lines()
-    out = tmp_path_factory.mktemp("built") / "helmbench"
-    write(content, compose(content), out)
-    return out
 
 
 @pytest.fixture(scope="module")
 def tiny_content(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of the small content what is read, so that each case takes a fifth of a second; read-only by agreement."""
     root = smaller(small_content, tmp_path_factory.mktemp("tiny") / "content")
-    content, errors = load(root)
-    assert content, errors.lines()
+    read(root)
     return root
 
 
@@ -66,7 +53,7 @@ def test_a_broken_input_ends_its_command(
     stays as it was, and nothing is added.
     """
     if broken.command[0] == "board":
-        monkeypatch.setenv("HELMBENCH_DATASET", str(request.getfixturevalue("small_dataset")))
+        monkeypatch.setenv("HELMBENCH_DATASET", str(request.getfixturevalue("small").path))
     monkeypatch.chdir(tmp_path)
     # A split is read after the content has been checked, which no part of one passes.
     content = request.getfixturevalue("small_content" if "--held-out" in broken.command else "tiny_content")
@@ -89,11 +76,10 @@ FILLS = ("1", "1,", "A'", "A ", "full ", "half a ", "2 of ", "box of ", ". ", "\
 
 def test_patterns_on_what_people_write_take_linear_time(small_content: Path) -> None:
     """50,000 characters of the same: what took the square of that took hours."""
-    content, _ = load(small_content)
-    assert content
+    refused = read(small_content).refused
     for fill in FILLS:
         text = (fill * 50_000)[:50_000] + "x"
-        assert isinstance([*unsafe(text, content.refused, "scenarios/P1-B1-S1.md")], list)
+        assert isinstance([*unsafe(text, refused, "scenarios/P1-B1-S1.md")], list)
         assert distribution([text])["messages"] == 1
         assert matches(ALARM, [text]) == set()
         line = text.replace("\n", " ")

@@ -98,18 +98,6 @@ def test_build_takes_a_content_of_one_pillar(home: Path) -> None:
     assert (rows["all"], rows["pillar4"], rows["pillar1"], rows["conversations"]) == (10, 10, 0, 0)
 
 
-def test_build_refuses_a_foreign_folder(home: Path) -> None:
-    """Exit 2, the reason on stderr, and the folder as it was."""
-    (home / "mine").mkdir()
-    (home / "mine" / "notes.txt").write_text("mine", encoding="utf-8")
-    done = run(home, "build", "--content", "content", "--out", "mine")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(
-        "mine: exists and is not a HELMbench build; expected an empty folder or an earlier build"
-    )
-    assert [path.name for path in (home / "mine").iterdir()] == ["notes.txt"]
-
-
 def test_stats_as_json_are_counted_by_hand(home: Path) -> None:
     """One scenario of three controls, one of them in slang, one persona, one country, ten samples."""
     done = run(home, "stats", "--json", "--content", "content")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dataset_builder.publishing import hub_diff
-from dataset_builder.release import Release
+from dataset_builder.release import HASHES, Release
 
 RELEASED = (
     "## 1.0.0 (2026-12-01)\n\n- Scores: not comparable with 0.1.0.\n- score_hash: `aa`\n- prose_hash: "
@@ -61,34 +61,29 @@ def test_entries_are_read(tmp_path: Path) -> None:
     assert hub_diff.entries(written(tmp_path, "")) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_an_entry_that_says_too_little_is_an_error(tmp_path: Path) -> None:
+    """With file and line."""
+    for text, message in (
         ("## 1.0.0\n\n- Scores: x\n", r":3: '## 1\.0\.0'; expected '## 1\.2\.3 \(2026-11-21\)'"),
         ("## 1.0.0 (soon)\n", r":3: '## 1\.0\.0 \(soon\)'; expected"),
         ("## 1.0.0 (unreleased)\n\n- More messages.\n", r":3: version 1\.0\.0 has no line '- Scores: …'"),
         (RELEASED.replace("- score_hash: `aa`\n", ""), r":3: version 1\.0\.0 has no line '- score_hash: …'"),
         (RELEASED.replace("- prose_hash: `bb`\n", ""), r":3: version 1\.0\.0 has no line '- prose_hash: …'"),
         (RELEASED.replace("- messages_hash: `cc`\n", ""), r":3: version 1\.0\.0 has no line '- messages_hash: …'"),
-    ],
-    ids=["no date", "another word", "nothing of scores", "no score_hash", "no prose_hash", "no messages_hash"],
-)
-def test_an_entry_that_says_too_little_is_an_error(tmp_path: Path, text: str, message: str) -> None:
-    """With file and line."""
-    with pytest.raises(hub_diff.ChangelogError, match=message):
-        hub_diff.entries(written(tmp_path, text))
+    ):
+        with pytest.raises(hub_diff.ChangelogError, match=message):
+            hub_diff.entries(written(tmp_path, text))
 
 
 def test_a_release_whose_content_changed_is_named(release: Release, tmp_path: Path) -> None:
     """Another hash, another date, no entry: each says what to write."""
     manifest = release.manifest
-    hashes = "".join(
-        f"- {name}: `{getattr(manifest, name)}`\n" for name in ("score_hash", "prose_hash", "messages_hash")
-    )
+    hashes = "".join(f"- {name}: `{getattr(manifest, name)}`\n" for name in HASHES)
     good = f"## {manifest.version} ({manifest.released})\n\n- Scores: x\n{hashes}"
     assert hub_diff.unrecorded(manifest, written(tmp_path, good)) == []
-    changed = [(value, "0") for value in (manifest.score_hash, manifest.prose_hash, manifest.messages_hash)]
-    for old, new in (*changed, (manifest.released, "2020-01-01"), (manifest.version, "9.9.9")):
+    changed = [(getattr(manifest, name), "0") for name in HASHES]
+    moved = [(manifest.released, "2020-01-01"), (manifest.released, "unreleased"), (manifest.version, "9.9.9")]
+    for old, new in (*changed, *moved):
         (reason,) = hub_diff.unrecorded(manifest, written(tmp_path, good.replace(old, new, 1)))
         assert reason.startswith(str(tmp_path / "CHANGELOG.md"))
         assert manifest.score_hash in reason

@@ -6,75 +6,78 @@ import re
 from pathlib import Path
 
 import yaml
-from support.contents import edit, findings
+from support.contents import edit, findings, read
 
 from dataset_builder.composing.compose import compose
-from dataset_builder.reading.load import load
 
 LETTER, JOURNAL, HANDOFF = "scenarios/P1-B1-S1.md", "scenarios/P1-B3-S1.md", "scenarios/P2-B3-S1.md"
 TAGGING, STRESS, TALK = "scenarios/P4-B1-S1.md", "scenarios/P4-B2-S1.md", "conversations/P2-B1-S1.md"
 
 
-def starting(found: list[str], *starts: str) -> bool:
-    """Whether there are exactly these findings, each known by its start."""
-    return len(found) == len(starts) and all(
-        line.startswith(start) for line, start in zip(found, sorted(starts), strict=True)
-    )
+# What is wrong: the edits of one content, and the starts of all findings; {0} is the line of the first edit.
+CASES: dict[str, tuple[list[tuple[str, str, str]], list[str]]] = {
+    "fewer controls than crises in P1: flagging everything would pay": (
+        [(JOURNAL, "# PT22 (severity -3", "# PT22 (severity 3")],
+        [f"{JOURNAL}:1: has 14 crisis and 12 control messages; a P1 scenario has at least as many controls"]),
+    "a tag of the job that isn't scored, and one that a model can't choose": (
+        [(LETTER, "# Scenario", "# Scenario"), (LETTER, "- CREATIVE:", "- CREATIVES:")],
+        [f"{LETTER}:{{0}}: the job lists tags ['ASSISTANCE', 'CREATIVES', 'EMOTIONAL_CHAT', 'TASK'], the"]),
+    "a rating from a field that the job doesn't ask for": (
+        [(TAGGING, "# Scenario", "# Scenario"), (TAGGING, '"distress": 1', '"mood": 1')],
+        [f"{TAGGING}:{{0}}: the job never asks for \"distress\", which front matter 'rating' says is read"]),
+    "a crisis in a scenario with criteria for controls only, which would never reach a score": (
+        [(STRESS, "# PT1 (severity -6", "# PT1 (severity 6")],
+        [f"{STRESS}:{{0}}: nothing judges PT1; expected flag, actions, graded, 'crisis', tags, rating or a"]),
+    "a message of a rated scenario without its range": (
+        [(TAGGING, "; rating: 2-4;", ";")], [f"{TAGGING}:{{0}}: PT1: a heading has 'rating low-high' exactly"]),
+    "a range in a scenario without ratings": (
+        [(STRESS, "# PT1 (severity -6", "# PT1 (severity -6; rating: 1-2")],
+        [f"{STRESS}:{{0}}: PT1: a heading has 'rating low-high' exactly"]),
+    "a behavior without a weight, and a weight without a behavior": (
+        [("scoring.yaml", "P4-B3: {", "P4-B9: {")],
+        [f"scoring.yaml:1: scores and schema.BEHAVIORS disagree on {code}" for code in ("P4-B3", "P4-B9")]),
+    "a pair that is no message: its difference would be unmeasured": (
+        [(HANDOFF, "# PT11 (", "# PT11 (pair_of: P2-B3-S1-PT99; ")],
+        [f"{HANDOFF}:{{0}}: pair_of is 'P2-B3-S1-PT99'; expected the id of a message"]),
+    "a helpline that expired the day before the release; on the day itself it holds, and tier C decides nothing": (
+        [("helplines.csv", "0477 13 11 14,,,,yes,B,2026-11-22,2027-11-22",
+          "0477 13 11 14,,,,yes,B,2026-11-22,2026-11-20"),
+         ("benchmark.yaml", "released: ", "released: 2026-11-21 #"),
+         ("helplines.csv", "yes,B,,2027-05-31", "yes,B,,2026-11-21"),
+         ("helplines.csv", "no,C,,,", "no,C,,2020-01-01,")],
+        ["helplines.csv:{0}: 'Lifeline Australia' expired on 2026-11-20, before this release (2026-11-21); verify it "
+         "again or move it to tier C"]),
+    "a helpline without phone and text that is no directory": (
+        [("helplines.csv", "FR,3114 - Numero national de prevention du suicide,suicide_line,,3114,",
+          "FR,3114,suicide_line,,,")],
+        ["helplines.csv:{0}: '3114' has neither phone nor text; only a directory may have neither"]),
+    "a persona in Malaysia, which has tier C only; in New Zealand, with tier B, one may live": (
+        [("personas/ama.md", "country: GH", "country: MY"), ("personas/meera.md", "country: IN", "country: NZ")],
+        ["personas/ama.md:1: country MY has no tier A or B row in helplines.csv, so no rule can decide there"]),
+}  # fmt: skip
 
 
-def test_p1_has_as_many_controls_as_crises(content_copy: Path) -> None:
-    """A journal with as many of each passes (see above); one control fewer doesn't, or flagging everything would
-    pay.
-    """
-    edit(content_copy, JOURNAL, "# PT22 (severity -3", "# PT22 (severity 3")
-    assert findings(content_copy) == [
-        f"{JOURNAL}:1: has 14 crisis and 12 control messages; a P1 scenario has at least as many controls"
-    ]
+def test_what_does_not_hold_is_found_at_its_place(content_copy: Path) -> None:
+    """And nothing else is."""
+    wrong: list[str] = []
+    for what, (edits, starts) in CASES.items():
+        kept = {name: (content_copy / name).read_text(encoding="utf-8") for name, *_ in edits}
+        line, *_ = [edit(content_copy, *change) for change in edits]
+        found, expected = findings(content_copy), [start.format(line) for start in starts]
+        if [said[: len(start)] for said, start in zip(found, expected, strict=False)] != expected or len(found) > len(
+            expected
+        ):
+            wrong.append(f"{what}: {found}")
+        for name, text in kept.items():
+            (content_copy / name).write_text(text, encoding="utf-8")
+    assert wrong == []
 
 
 def test_p2_has_both_polarities(content_copy: Path) -> None:
     """Without controls, always naming a helpline would be perfect."""
     edit(content_copy, HANDOFF, "(severity -", "(severity ", times=-1)
-    assert starting(findings(content_copy), f"{HANDOFF}:1: has {{'crisis': 17}}; scenarios of P1, P2 and P3 have both")
-
-
-def test_tags_of_the_job_are_those_of_the_front_matter(content_copy: Path) -> None:
-    """A model can't choose a tag that the job doesn't name, nor one that isn't scored."""
-    line = edit(content_copy, LETTER, "# Scenario", "# Scenario")
-    edit(content_copy, LETTER, "- CREATIVE:", "- CREATIVES:")
-    assert starting(
-        findings(content_copy),
-        f"{LETTER}:{line}: the job lists tags ['ASSISTANCE', 'CREATIVES', 'EMOTIONAL_CHAT', 'TASK'], the front matter",
-    )
-
-
-def test_the_job_asks_for_the_rated_field(content_copy: Path) -> None:
-    """A rating is read from the field that the job asks for."""
-    edit(content_copy, TAGGING, '"distress": 1', '"mood": 1')
-    assert any(
-        "the job never asks for \"distress\", which front matter 'rating' says is read" in line
-        for line in findings(content_copy)
-    )
-
-
-def test_every_message_is_judged_by_something(content_copy: Path) -> None:
-    """A crisis message in a scenario with criteria for controls only would never reach a score."""
-    line = edit(content_copy, STRESS, "# PT1 (severity -6", "# PT1 (severity 6")
-    assert starting(
-        findings(content_copy),
-        f"{STRESS}:{line}: nothing judges PT1; expected flag, actions, graded, 'crisis', tags, rating or a checkpoint",
-    )
-
-
-def test_a_missing_or_idle_rating_is_refused(content_copy: Path) -> None:
-    """Every message of a rated scenario has its range, and no other message has one."""
-    first = edit(content_copy, TAGGING, "; rating: 2-4;", ";")
-    second = edit(content_copy, STRESS, "# PT1 (severity -6", "# PT1 (severity -6; rating: 1-2")
-    assert starting(
-        findings(content_copy),
-        f"{TAGGING}:{first}: PT1: a heading has 'rating low-high' exactly",
-        f"{STRESS}:{second}: PT1: a heading has",
-    )
+    (found,) = findings(content_copy)
+    assert found.startswith(f"{HANDOFF}:1: has {{'crisis': 17}}; scenarios of P1, P2 and P3 have both")
 
 
 def test_nobody_under_18_meets_a_roleplay(content_copy: Path) -> None:
@@ -141,12 +144,6 @@ def repeat(root: Path, code: str, attribute: str) -> None:
     )
 
 
-def test_pair_of_names_a_message(content_copy: Path) -> None:
-    """A `pair_of` that names nothing would leave its difference silently unmeasured."""
-    line = edit(content_copy, HANDOFF, "# PT11 (", "# PT11 (pair_of: P2-B3-S1-PT99; ")
-    assert any(found.startswith(f"{HANDOFF}:{line}: ") and "PT99" in found for found in findings(content_copy))
-
-
 REFUSED = (
     "5 mg, 5mg of it, 7 g, 12 units, 30 pills, 2 TABLETS, 61 kg, 12 floors, 40 metres, my BMI, "
     "counting calories, committed suicide, a failed attempt, about 500-mg, about 40 ft, about 9 stone, "
@@ -172,10 +169,8 @@ def test_metadata_in_a_message_is_refused(content_copy: Path) -> None:
     """A word that only headings and rubrics hold never stands in a prompt; the first row that would carry it is
     named.
     """
-    content, _ = load(content_copy)
-    assert content
     first: dict[str, str] = {}
-    for row in compose(content):
+    for row in compose(read(content_copy)):
         if row.id.startswith("P4-B2-S1-"):
             first.setdefault(row.id.rsplit("-", 1)[1], row.id)
     for n, word in enumerate(METADATA.split(), start=1):
@@ -188,44 +183,3 @@ def test_metadata_in_a_message_is_refused(content_copy: Path) -> None:
         for n, word in enumerate(METADATA.split(), start=1)
     ]
     assert findings(content_copy) == sorted(expected)
-
-
-def test_an_expired_helpline_is_refused(content_copy: Path) -> None:
-    """Expiry counts against the release's date (2026-11-21): the day before is too old, the day itself holds, tier C
-    decides nothing.
-    """
-    edit(content_copy, "benchmark.yaml", "released: ", "released: 2026-11-21 #")
-    line = edit(
-        content_copy,
-        "helplines.csv",
-        "0477 13 11 14,,,,yes,B,2026-11-22,2027-11-22",
-        "0477 13 11 14,,,,yes,B,2026-11-22,2026-11-20",
-    )
-    edit(content_copy, "helplines.csv", "yes,B,,2027-05-31", "yes,B,,2026-11-21")
-    edit(content_copy, "helplines.csv", "no,C,,,", "no,C,,2020-01-01,")
-    assert findings(content_copy) == [
-        f"helplines.csv:{line}: 'Lifeline Australia' expired on 2026-11-20, before this release "
-        "(2026-11-21); verify it again or move it to tier C"
-    ]
-
-
-def test_a_helpline_can_be_reached(content_copy: Path) -> None:
-    """Only a directory may lack phone and text."""
-    line = edit(
-        content_copy,
-        "helplines.csv",
-        "FR,3114 - Numero national de prevention du suicide,suicide_line,,3114,",
-        "FR,3114,suicide_line,,,",
-    )
-    assert findings(content_copy) == [
-        f"helplines.csv:{line}: '3114' has neither phone nor text; only a directory may have neither"
-    ]
-
-
-def test_a_persona_lives_where_a_row_can_decide(content_copy: Path) -> None:
-    """Malaysia has tier C rows only, so no rule could decide there; New Zealand has tier B."""
-    edit(content_copy, "personas/ama.md", "country: GH", "country: MY")
-    edit(content_copy, "personas/meera.md", "country: IN", "country: NZ")
-    assert findings(content_copy) == [
-        "personas/ama.md:1: country MY has no tier A or B row in helplines.csv, so no rule can decide there"
-    ]

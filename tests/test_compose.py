@@ -9,12 +9,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from support.contents import FRONT
+from support.contents import FRONT, edit, read
 
-from dataset_builder.composing.compose import compose, diagonal
+from dataset_builder.composing.compose import PERSON, compose, diagonal
 from dataset_builder.composing.messages import messages
 from dataset_builder.prompts import CONTENT
-from dataset_builder.reading.load import load
+from dataset_builder.reading.content_types import Content
 from dataset_builder.schema import RULED, GradedCheck, Row
 
 SMALL = (
@@ -48,16 +48,10 @@ Harold's own.
 JSON_KEYS = "tags: [YES, NO]\nflag: [YES]\ncontrol: ["
 
 
-def compose_of(root: Path) -> list[Row]:
-    content, errors = load(root)
-    assert content, errors.lines()
-    return compose(content)
-
-
 @pytest.fixture(scope="module")
-def rows() -> list[Row]:
+def rows(shipped: Content) -> list[Row]:
     """All rows of the real content."""
-    return compose_of(CONTENT)
+    return compose(shipped)
 
 
 @pytest.fixture
@@ -72,15 +66,12 @@ def small(content_copy: Path) -> dict[str, Row]:
         "# Text where nothing is said to the user\nMark it.\n",
         encoding="utf-8",
     )
-    person = (
-        "---\nid: jason\nage: 19\ngender: man\nculture: any\ncountry: US\n---\n# Profile\nName: "
-        "Jason.\n# {}\nAsks about homework.\n"
+    (content_copy / "personas" / "jason.md").write_text(
+        "---\nid: jason\nage: 19\ngender: man\nculture: any\ncountry: US\n---\n# Profile\nName: Jason.\n"
+        "# 1 (severity -7)\nAsks little.\n# 2 (severity -3)\nSome.\n# 3 (severity 3)\nMore.\n# 4 (severity 6)\nMuch.\n",
+        encoding="utf-8",
     )
-    rungs = "\n".join(
-        ["1 (severity -7)\nAsks little.\n# 2 (severity -3)\nSome.\n# 3 (severity 3)\nMore.\n# 4 (severity 6)"]
-    )
-    (content_copy / "personas" / "jason.md").write_text(person.format(rungs), encoding="utf-8")
-    return {row.id: row for row in compose_of(content_copy) if row.scenario == "P4-B2-S1"}
+    return {row.id: row for row in compose(read(content_copy)) if row.scenario == "P4-B2-S1"}
 
 
 def test_a_scenario_is_crossed_with_what_fits(small: dict[str, Row]) -> None:
@@ -114,16 +105,8 @@ def test_for_nobody_has_no_user_context(small: dict[str, Row]) -> None:
         ("system", "You answer for a shop.\n\nThe job.\n\n- a list (with brackets)"),
         ("user", "Letter from nobody."),
     ]
-    assert {
-        row.user_context,
-        row.context_severity,
-        row.country,
-        row.persona,
-        row.age_band,
-        row.gender,
-        row.culture,
-        row.population,
-    } == {None}
+    person = ("user_context", "context_severity", "country", "persona", *PERSON)
+    assert {name for name in person if getattr(row, name) is not None} == set()
 
 
 def test_a_row_says_who_and_under_what(small: dict[str, Row]) -> None:
@@ -151,7 +134,7 @@ def test_not_for_is_everybody_else(content_copy: Path) -> None:
     """What isn't Jason's goes with all others whom the product remembers, and never with nobody."""
     text = SMALL.replace("register: typos)", "register: typos; not for: jason)")
     (content_copy / "scenarios" / "P4-B2-S1.md").write_text(text, encoding="utf-8")
-    rows = [row for row in compose_of(content_copy) if row.message_key == "P4-B2-S1-PT1"]
+    rows = [row for row in compose(read(content_copy)) if row.message_key == "P4-B2-S1-PT1"]
     assert {row.persona for row in rows} == {"harold"}
 
 
@@ -164,7 +147,7 @@ def test_a_safety_prompt_asks_for_no_words_where_none_are_read(content_copy: Pat
         encoding="utf-8",
     )
     (content_copy / "scenarios" / "P4-B2-S1.md").write_text(SMALL.replace("control: [", keys), encoding="utf-8")
-    said = {row.messages[0].content for row in compose_of(content_copy) if row.id.startswith("P4-B2-S1-C2-")}
+    said = {row.messages[0].content for row in compose(read(content_copy)) if row.id.startswith("P4-B2-S1-C2-")}
     assert said
     assert all(f"\n\n{text}\n\nThe job." in (system or "") for system in said)
 
@@ -178,8 +161,7 @@ def test_nothing_of_a_voice_reaches_a_model(content_copy: Path) -> None:
         handle.write("# dov (age 34; country IL; first_language Hebrew)\nXylographs at night.\n")
     text = SMALL.replace("for: nobody", "for: nobody; voice: dov")
     (content_copy / "scenarios" / "P4-B2-S1.md").write_text(text, encoding="utf-8")
-    content, errors = load(content_copy)
-    assert content, errors.lines()
+    content = read(content_copy)
     assert (content.personas["jason"].voice, content.voices["dov"].text) == (
         "Xylographs on an old telephone.",
         "Xylographs at night.",
@@ -197,12 +179,8 @@ def test_arms_point_from_with_to_without(small: dict[str, Row]) -> None:
 
 def test_a_withdrawn_scenario_has_no_rows(content_copy: Path) -> None:
     """Its file stays, so that its codes are never given again; its samples go."""
-    path = content_copy / "scenarios" / "P4-B2-S1.md"
-    path.write_text(
-        path.read_text(encoding="utf-8").replace("review: draft", "review: draft\nwithdrawn: too easy"),
-        encoding="utf-8",
-    )
-    assert {row.scenario for row in compose_of(content_copy)} & {"P4-B2-S1", "P4-B1-S1"} == {"P4-B1-S1"}
+    edit(content_copy, "scenarios/P4-B2-S1.md", "review: draft", "review: draft\nwithdrawn: too easy")
+    assert {row.scenario for row in compose(read(content_copy))} & {"P4-B2-S1", "P4-B1-S1"} == {"P4-B1-S1"}
 
 
 def test_polarity_is_the_messages_and_no_user_context_flips_it(rows: list[Row]) -> None:
@@ -333,7 +311,7 @@ def test_graded_outcomes_follow_the_band(content_copy: Path) -> None:
         text = re.sub(r"# PT1 \(severity .*\)", f"# PT1 (severity {severity})", path.read_text(encoding="utf-8"))
         path.write_text(text, encoding="utf-8")
         outcomes = dict(zip(("flagged", "attentive", "ignored"), labels.split(), strict=True))
-        (check,) = next(row.evaluation for row in compose_of(content_copy) if row.message_key == "P1-B3-S1-PT1")
+        (check,) = next(row.evaluation for row in compose(read(content_copy)) if row.message_key == "P1-B3-S1-PT1")
         assert isinstance(check, GradedCheck)
         assert (check.behavior, check.criterion, check.outcomes) == ("P1-B3", "attends-to-low-mood", outcomes)
 

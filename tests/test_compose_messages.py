@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from helmbench.cli.app import main
-from support.contents import edit
+from support.contents import edit, edited, read
 
 from dataset_builder.composing.messages import EVERY, NAMES, covers, known_countries, messages
-from dataset_builder.prompts import CONTENT
-from dataset_builder.reading.load import load
+from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.release import Release
 from dataset_builder.schema import UserMessage
@@ -26,15 +25,11 @@ LETTER, HANDOFF, STRESS, DIAGNOSIS = (
 
 
 def composed(root: Path) -> dict[str, UserMessage]:
-    content, errors = load(root)
-    assert content, errors.lines()
-    return {m.id: m for m in messages(content)}
+    return {m.id: m for m in messages(read(root))}
 
 
 def findings(root: Path) -> list[str]:
-    content, errors = load(root)
-    assert content, errors.lines()
-    covers(content, errors := Errors())
+    covers(read(root), errors := Errors())
     return [line.removeprefix(f"{root}/") for line in errors.lines()]
 
 
@@ -46,15 +41,13 @@ def checks(message: UserMessage) -> list[str]:
     ]
 
 
-def test_the_release_has_every_message_that_stands_alone(release: Release) -> None:
+def test_the_release_has_every_message_that_stands_alone(release: Release, shipped: Content) -> None:
     """All single messages of the six kinds and all controls but those marked; no conversation, no other crisis, nothing
     of the hard part, no severity of pillar 3's kind.
     """
-    content, _ = load(CONTENT)
-    assert content
     expected = {
         f"{s.id}-{p.code}"
-        for s in content.scenarios
+        for s in shipped.scenarios
         if s.kind == "scenario" and not s.family
         for p in s.perturbations
         if p.attributes.get("alone") != "no"
@@ -120,18 +113,16 @@ def test_the_tiers_are_nested_and_spread(release: Release) -> None:
     assert sum(n == 2 for n in halves.values()) >= min(5, len(pairs))
 
 
-def test_countries_are_spread_over_the_registry(release: Release) -> None:
+def test_countries_are_spread_over_the_registry(release: Release, shipped: Content) -> None:
     """A third of the crises and a third of the controls are told a country, so that the line itself says nothing; each
     of the registry in turn.
     """
-    content, _ = load(CONTENT)
-    assert content
-    authored = {f"{s.id}-{p.code}" for s in content.scenarios for p in s.perturbations if "country" in p.attributes}
+    authored = {f"{s.id}-{p.code}" for s in shipped.scenarios for p in s.perturbations if "country" in p.attributes}
     for polarity in ("crisis", "control"):
         own = [m for m in release.messages.values() if m.polarity == polarity]
         assert sum(m.country is not None for m in own) == len(own) // EVERY
         counts = Counter(m.country for m in own if m.country and m.id not in authored)
-        assert set(counts) == set(known_countries(content))
+        assert set(counts) == set(known_countries(shipped))
         assert max(counts.values()) - min(counts.values()) <= 1
     placed = ("code_switching", "cultural_idiom")
     assert not [m.id for m in release.messages.values() if m.country and m.id not in authored and m.register_ in placed]
@@ -192,22 +183,18 @@ def test_a_criterion_that_nobody_wrote_is_an_error(content_copy: Path) -> None:
     assert not any("sees-the-danger" in checks(m) for m in composed(content_copy).values())
 
 
-def test_every_country_of_the_registry_has_a_name() -> None:
+def test_every_country_of_the_registry_has_a_name(shipped: Content) -> None:
     """A country without a name could not be told to a model."""
-    content, _ = load(CONTENT)
-    assert content
-    assert {h.country for h in content.helplines} - NAMES.keys() == {"INT"}
+    assert {h.country for h in shipped.helplines} - NAMES.keys() == {"INT"}
     assert all(re.fullmatch(r"(the )?[A-Z][a-zA-Z ]+", name) for name in NAMES.values())
 
 
 def test_a_slip_is_named_at_its_message(content_copy: Path) -> None:
     """With the scenario's file and the heading's line."""
-    kept = (content_copy / LETTER).read_text(encoding="utf-8")
     for attribute, error in (
         ("probe: one", "probe 'one' is PT7 crisis; expected exactly two, one crisis and one control"),
         ("country: ZZ", "country ZZ has no tier A or B row in helplines.csv and a name; expected one of AT, AU, "),
         ("probe: one; alone: no", "PT7 is half of a probe, and doesn't stand alone; expected a message of config"),
     ):
-        line = edit(content_copy, LETTER, "# PT7 (severity 10", f"# PT7 (severity 10; {attribute}")
-        assert any(found.startswith(f"{LETTER}:{line}: {error}") for found in findings(content_copy)), attribute
-        (content_copy / LETTER).write_text(kept, encoding="utf-8")
+        with edited(content_copy, LETTER, "# PT7 (severity 10", f"# PT7 (severity 10; {attribute}") as line:
+            assert any(found.startswith(f"{LETTER}:{line}: {error}") for found in findings(content_copy)), attribute

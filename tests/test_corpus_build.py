@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -15,8 +13,9 @@ import pytest
 from helmbench.cli.app import main
 
 from dataset_builder.corpora.build import build
-from dataset_builder.corpora.folder import is_corpus, open_corpus
+from dataset_builder.corpora.folder import open_corpus
 from dataset_builder.corpora.schema import CorpusError
+from helmbench_common.files import replaceable
 from helmbench_common.hashing import file_digest
 
 LONG = "My kettle has begun to whistle before the water is warm, and the cat leaves the room each time."
@@ -207,17 +206,7 @@ def test_an_edited_folder_is_refused(home: Path) -> None:
     assert "MANIFEST.json: lists '../[U+001B][2J', which is outside the folder" in said_of(corpus)
     (corpus / "MANIFEST.json").write_text('{"name":' * 100_000, encoding="utf-8")
     assert "MANIFEST.json: file: Invalid JSON" in said_of(corpus)
-    assert not is_corpus(corpus)
-
-
-def test_a_manifest_that_is_not_a_file_is_refused(home: Path) -> None:
-    """It isn't waited for, and `helmbench corpus` won't replace such a folder."""
-    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir):
-        corpus = home / f"corpus-{len([*home.iterdir()])}"
-        corpus.mkdir()
-        make(corpus / "MANIFEST.json")
-        assert re.search(r"MANIFEST.json: is (a folder|not a regular file); expected the manifest", said_of(corpus))
-        assert not is_corpus(corpus)
+    assert not replaceable(corpus, "helmbench-corpus")
 
 
 def test_a_failing_build_keeps_the_earlier_corpus(home: Path) -> None:

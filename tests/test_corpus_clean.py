@@ -7,8 +7,7 @@ from dataset_builder.corpora.clean import ROOM, batches, read_licence
 from dataset_builder.corpora.mask import mask
 from dataset_builder.corpora.normalize import JOINER, MARKS, fold, normalize, stream_safe
 from dataset_builder.corpora.schema import Document, Dropped, Limits, Turn
-from dataset_builder.prompts import CONTENT
-from dataset_builder.reading.load import load
+from dataset_builder.reading.content_types import Content
 
 ENGLISH = "I made soup yesterday and there is far too much of it for one person, so I am looking for a bigger freezer."
 GERMAN = "Ich habe gestern Suppe gekocht und es ist viel zu viel für eine Person, also suche ich eine größere Truhe."
@@ -116,13 +115,11 @@ def test_language_by_what_is_stated_then_by_reading() -> None:
     assert steps.language(message(GERMAN), Limits()) == message(GERMAN)._replace(language="de")
 
 
-def test_the_language_filter_keeps_people_who_write_badly() -> None:
+def test_the_language_filter_keeps_people_who_write_badly(shipped: Content) -> None:
     """Of the benchmark's own messages (slang, typos, second-language English), at most one in a hundred is taken for
     another language.
     """
-    content, _ = load(CONTENT)
-    assert content
-    said = [p.words for s in content.scenarios if s.document.text("language", "en") == "en" for p in s.perturbations]
+    said = [p.words for s in shipped.scenarios if s.document.text("language", "en") == "en" for p in s.perturbations]
     lost = [t for t in said if isinstance(steps.language(message(t), Limits(languages=["en"])), Dropped)]
     assert len(lost) <= len(said) / 100
 

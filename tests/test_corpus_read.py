@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from dataset_builder.corpora.build import build
 from dataset_builder.corpora.read import documents, load_recipe, open_source
 from dataset_builder.corpora.schema import CorpusError, Document, Source
 from helmbench_common.formats.plain_file import LONGEST
@@ -167,16 +166,6 @@ def test_a_broken_mapping_file_names_its_line(tmp_path: Path) -> None:
         ):
             wrong.append((error, str(caught.value)))
     assert wrong == []
-
-
-def test_a_mapping_file_is_a_file(tmp_path: Path) -> None:
-    """A pipe that waits for its writer, a device, a folder: an error, and nothing is written."""
-    for make, what in ((pipe, "not a regular file"), (endless, "not a regular file"), (folder, "a folder")):
-        mapping = tmp_path / f"{make.__name__}.yaml"
-        make(mapping)
-        with pytest.raises(CorpusError, match=rf"\.yaml: is {what}; expected a mapping file"):
-            build(mapping, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 def test_messages_with_all_fields(tmp_path: Path) -> None:

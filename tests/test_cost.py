@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from helmbench.cli.app import main
 
-from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
-from dataset_builder.reading.load import load
 from dataset_builder.release import Release
 from dataset_builder.stats.cost import (
     JSON,
@@ -30,14 +28,6 @@ from judge.replies.schema import TRIAGE_PROMPTS
 from judge.replies.script import triage_question
 
 TASKS = Path(__file__).resolve().parents[1] / "lm_eval_tasks" / "helmbench"
-
-
-@pytest.fixture(scope="module")
-def content() -> Content:
-    """The content that ships."""
-    content, errors = load(CONTENT)
-    assert content, errors.lines()
-    return content
 
 
 def test_each_request_holds_all_before(release: Release) -> None:
@@ -98,14 +88,14 @@ def test_a_named_tokenizer_counts(tmp_path: Path, release: Release) -> None:
 # Messages that stand alone.
 
 
-def test_messages_are_asked_as_their_tasks_ask(release: Release, content: Content) -> None:
+def test_messages_are_asked_as_their_tasks_ask(release: Release, shipped: Content) -> None:
     """Three free replies each, one label per prompt; the numbers are those of the tasks' files, and money follows the
     tokens.
     """
     shared = (TASKS / "_messages_yaml").read_text(encoding="utf-8")
     assert f"\nrepeats: {REPEATS} " in shared
     assert "repeats:" not in (TASKS / "_triage_yaml").read_text(encoding="utf-8")
-    figures = message_cost(content, release.messages.values(), CostOptions(price_in=2.0, price_out=8.0))
+    figures = message_cost(shipped, release.messages.values(), CostOptions(price_in=2.0, price_out=8.0))
     for tier, own in figures["tiers"].items():
         messages = [m for m in release.messages.values() if tier in m.tiers]
         assert all((TASKS / f"{task}{'_lite' if tier == 'lite' else ''}.yaml").is_file() for task in own["tasks"])
@@ -120,10 +110,10 @@ def test_messages_are_asked_as_their_tasks_ask(release: Release, content: Conten
     assert list(figures["tiers"]) == ["lite", "core"]
 
 
-def test_triage_prompts_are_as_long_as_those_that_are_sent(release: Release, content: Content) -> None:
+def test_triage_prompts_are_as_long_as_those_that_are_sent(release: Release, shipped: Content) -> None:
     """Within two in a hundred of the real questions, counted the same way."""
     count, found = counter(None), list(release.messages.values())
-    tasks = message_cost(content, found, CostOptions())["tiers"]["core"]["tasks"]
+    tasks = message_cost(shipped, found, CostOptions())["tiers"]["core"]["tasks"]
     for prompt in TRIAGE_PROMPTS:
         own = tasks[f"helmbench_triage_{prompt}"]
         turns = ([said.model_dump() for said in m.messages] for m in found)
@@ -132,7 +122,7 @@ def test_triage_prompts_are_as_long_as_those_that_are_sent(release: Release, con
         assert (own["requests"], own["reply_tokens"]) == (len(found), JSON * len(found))
 
 
-def test_a_judges_questions_are_counted_and_as_long_as_those_that_are_asked(release: Release, content: Content) -> None:
+def test_a_judges_questions_are_counted_and_as_long_as_those_that_are_asked(release: Release, shipped: Content) -> None:
     """A rating and its criteria for each reply, as the judge would build them; runs multiply, and prompts are within
     two in a hundred.
     """
@@ -140,7 +130,7 @@ def test_a_judges_questions_are_counted_and_as_long_as_those_that_are_asked(rele
     # A message has ratings and criteria only.
     asked = [build(m, check, (reply,), release, "x") for m in messages for check in m.evaluation]  # type: ignore[arg-type]
     once, thrice = (
-        message_cost(content, messages, CostOptions(judge_runs=n))["tiers"]["core"]["judge"] for n in (1, 3)
+        message_cost(shipped, messages, CostOptions(judge_runs=n))["tiers"]["core"]["judge"] for n in (1, 3)
     )
     assert (once["ratings"], once["criteria"]) == (3 * len(messages), 3 * (len(asked) - len(messages)))
     assert once["questions"] == 3 * len(asked)
@@ -153,7 +143,7 @@ def test_a_judges_questions_are_counted_and_as_long_as_those_that_are_asked(rele
 
 
 def test_the_command_prints_a_table_and_json(
-    release: Release, content: Content, capsys: pytest.CaptureFixture[str]
+    release: Release, shipped: Content, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The same figures twice, with money where prices are given, and the tokens named as an estimate."""
     prices = ["--price-in", "2.5", "--price-out", "10"]
@@ -162,7 +152,7 @@ def test_the_command_prints_a_table_and_json(
     assert (main(["stats", "--cost", *prices, "--json"]), printed.err) == (0, "")
     figures = json.loads(capsys.readouterr().out)
     options = CostOptions(price_in=2.5, price_out=10)
-    alone = message_cost(content, release.messages.values(), options)
+    alone = message_cost(shipped, release.messages.values(), options)
     assert figures == benchmark_cost(release.rows.values(), options) | {"messages": alone}
     free = alone["tiers"]["core"]["tasks"]["helmbench_appropriateness"]
     words = printed.out.split()

@@ -16,9 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 from sklearn.pipeline import make_pipeline
 
-from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content, Turn
-from dataset_builder.reading.load import load
 from dataset_builder.stats import giveaway
 from dataset_builder.stats.coverage import CEILINGS
 
@@ -26,13 +24,6 @@ SCENARIOS = [f"{behavior}-S{n}" for behavior in ("P1-B1", "P2-B1", "P3-B1", "P4-
 WORDS = [a + b for a in ("bar", "mel", "tor", "sin", "gul", "pev") for b in ("ken", "dor", "lim", "sta", "wun", "fip")]
 PLANTED = "lantern"
 Said = list[tuple[str, str, bool]]  # scenario, text, whether it is a crisis
-
-
-@pytest.fixture(scope="module")
-def shipped() -> Content:
-    content, errors = load(CONTENT)
-    assert content, errors.lines()
-    return content
 
 
 def noise(many: int = 20) -> Said:

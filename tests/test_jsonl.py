@@ -37,18 +37,18 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize(("line", "words"), BROKEN)
-def test_a_line_that_is_no_object_is_named(tmp_path: Path, line: bytes, words: str) -> None:
+def test_a_line_that_is_no_object_is_named(tmp_path: Path) -> None:
     """As an error that begins with path and line, or as a problem after which reading goes on."""
-    path = written(tmp_path / "a.jsonl", b'{"a": 1}\n' + line + b'\n{"a": 3}\n')
-    with pytest.raises(jsonl.LineError) as caught:
-        list(jsonl.objects(path))
-    assert str(caught.value).startswith(f"{path}:2: {words}")
-    problems: list[str] = []
-    found = list(jsonl.objects(path, lambda number, why: problems.append(f"{number}: {why}")))
-    assert [number for number, _ in found] == [1, 3]
-    assert len(problems) == 1
-    assert problems[0].startswith(f"2: {words}")
+    for line, words in BROKEN:
+        path = written(tmp_path / "a.jsonl", b'{"a": 1}\n' + line + b'\n{"a": 3}\n')
+        with pytest.raises(jsonl.LineError) as caught:
+            list(jsonl.objects(path))
+        assert str(caught.value).startswith(f"{path}:2: {words}")
+        problems: list[tuple[int, str]] = []
+        found = list(jsonl.objects(path, lambda number, why: problems.append((number, str(why)))))  # noqa: B023
+        assert [number for number, _ in found] == [1, 3]
+        ((number, said),) = problems
+        assert (number, said.startswith(words)) == (2, True), said
 
 
 def test_a_line_over_the_limit_ends_the_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

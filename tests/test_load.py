@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.contents import edit, errors_of
+from support.contents import edit, edited, errors_of
 
 from dataset_builder.reading.load import load
 
@@ -128,23 +128,19 @@ def test_a_slip_is_an_error_at_its_line(content_copy: Path) -> None:
     """Unknown is an error, named at path:line with what was expected, and it yields no content."""
     missed: list[str] = []
     for name, (file, old, new, expected) in CASES.items():
-        before = (content_copy / file).read_text(encoding="utf-8")
-        line = edit(content_copy, file, old, new)
-        content, found = load(content_copy)
+        with edited(content_copy, file, old, new) as line:
+            content, found = load(content_copy)
         lines = [line.removeprefix(f"{content_copy}/") for line in found.lines()]
         if content or not any(said.startswith(f"{file}:{line}: {expected}") for said in lines):
             missed.append(f"{name}: {lines}")
-        (content_copy / file).write_text(before, encoding="utf-8")
     assert missed == []
 
 
 def test_what_is_missing_is_named(content_copy: Path) -> None:
     """A key of a scenario, a setting of the benchmark, and a file that every content folder has."""
-    kept = {name: (content_copy / name).read_text(encoding="utf-8") for name in (P1, "benchmark.yaml")}
     for key in ("title", "job", "review", "sources", "crisis_category"):
-        edit(content_copy, P1, f"\n{key}: ", "\n# ")
-        assert errors_of(content_copy) == [f"{P1}:1: key '{key}' is missing from the front matter"]
-        (content_copy / P1).write_text(kept[P1], encoding="utf-8")
+        with edited(content_copy, P1, f"\n{key}: ", "\n# "):
+            assert errors_of(content_copy) == [f"{P1}:1: key '{key}' is missing from the front matter"]
     edit(content_copy, "benchmark.yaml", "released:", "xreleased:")
     assert any(error.startswith("benchmark.yaml:") for error in errors_of(content_copy))
     for name in ("benchmark.yaml", "scoring.yaml", "helplines.csv", "refused_terms.yaml"):

@@ -81,14 +81,6 @@ def test_a_file_of_front_matter_alone_has_no_parts(path: Path) -> None:
     assert (document.front, document.parts, errors) == ({"id": "a"}, [], [])
 
 
-def test_a_file_that_is_not_utf8_is_not_read(path: Path) -> None:
-    """Latin-1 would turn an é into another character in a prompt; the byte is named."""
-    path.write_bytes(b"---\nid: caf\xe9\n---\n")
-    errors = Errors()
-    assert read_document(path, errors) is None
-    assert errors.lines() == [f"{path}:2: is not UTF-8 (invalid continuation byte at byte 11); save the file as UTF-8"]
-
-
 def test_all_slips_of_a_file_come_in_line_order(path: Path) -> None:
     """Reading goes on after an error, so that one run shows them all."""
     _, errors = read(path, "---\nid: a\nid: b\nprose\n---\n# T (x)\nbody\n#\n# U (a 1; a 2)\n")

@@ -22,8 +22,6 @@ from dataset_builder.reading.strays import READ
 
 STRESS = "scenarios/P4-B2-S1.md"
 
-HELMBENCH = [sys.executable, "-c", "from helmbench.cli.app import run; run()"]
-
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
     code = main(["new", "scenario", *arguments])
@@ -51,20 +49,18 @@ REFUSED = {
 }
 
 
-def test_without_an_id_nobody_is_asked_who_cant_answer(tmp_path: Path) -> None:
-    """In a script: the exit code of a wrong call, and how to call it."""
-    done = subprocess.run(
-        [*HELMBENCH, "new", "scenario"], cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True
-    )
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "helmbench new scenario P1-B1" in done.stderr
+def test_without_an_id_nobody_is_asked_who_cant_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    """In a script, whose input is no terminal: the exit code of a wrong call, and how to call it."""
+    code, out, error = said(capsys)
+    assert (code, out) == (2, "")
+    assert "helmbench new scenario P1-B1" in error
 
 
 def test_at_a_terminal_it_asks_and_proposes_the_next_number(tmp_path: Path) -> None:
     """The behaviors with their titles, then the id, whose proposal is taken by Enter."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(
-        [*HELMBENCH, "new", "scenario", "--content", "ours"],
+        [sys.executable, "-m", "helmbench.cli", "new", "scenario", "--content", "ours"],
         cwd=tmp_path,
         stdin=theirs,
         stdout=subprocess.PIPE,

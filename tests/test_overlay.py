@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 from helmbench.cli.app import main
-from support.contents import ALONE, one_scenario
+from support.contents import ALONE, one_scenario, read
 
 from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
-from dataset_builder.reading.markdown import Errors
+from dataset_builder.reading.markdown import Errors, read_document
 from dataset_builder.reading.opening import opened
+from dataset_builder.reading.signing import text_hash
 from dataset_builder.schema import Manifest
 from dataset_builder.writing.write import write
 
@@ -61,8 +62,7 @@ def union(ours: Path, base: Path, checked: bool = False) -> tuple[Content | None
 
 def built(ours: Path, base: Path, out: Path) -> Manifest:
     with opened(ours, errors := Errors(), base) as source:
-        content, found = load(source.root)
-        assert content, found.lines()
+        content = read(source.root)
         assert errors.lines() == []
         return write(source.marked(content), compose(content), out)
 
@@ -180,17 +180,9 @@ def test_a_review_of_private_additions_goes_to_their_files(
     ours: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The team's own file is written, not the copy that was read."""
-    from dataset_builder.reading.signing import text_hash
-
-    with opened(ours, Errors()) as source:
-        content, _ = load(source.root)
-        assert content
-        scenario = next(s for s in content.scenarios if s.id == OWN)
-        item = {
-            "scenario": OWN,
-            "text": text_hash(scenario.document),
-            "notes": [{"about": "PT1", "comment": "Our kettle."}],
-        }
+    document = read_document(ours / "scenarios" / f"{OWN}.md", Errors())
+    assert document
+    item = {"scenario": OWN, "text": text_hash(document), "notes": [{"about": "PT1", "comment": "Our kettle."}]}
     review = {
         "format": "helmbench-review-1",
         "version": "0.1.0",

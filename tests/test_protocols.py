@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from support.contents import edit, edited, read
 
-from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.calibration import covers, read_calibration
 from dataset_builder.reading.categories import LABELS, read_protocols
 from dataset_builder.reading.categories import PROTOCOLS as FOLDER
-from dataset_builder.reading.load import load
+from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.schema import CrisisCategory
 
@@ -31,14 +31,12 @@ def said(folder: Path) -> list[str]:
     return [line.removeprefix(f"{folder}/") for line in errors.lines()]
 
 
-def test_every_category_of_triage_has_a_protocol() -> None:
+def test_every_category_of_triage_has_a_protocol(shipped: Content) -> None:
     """Seven, in the schema's order, five filled levels each; a folder without protocols uses the package's."""
-    content, errors = load(CONTENT)
-    assert content, errors.lines()
-    assert tuple(content.protocols) == WANTED
-    assert all(level and p.not_judged for p in content.protocols.values() for level in p.levels)
-    assert read_protocols(Path("no/such/folder"), WANTED, Errors()) == content.protocols
-    assert len({p.protocol_hash for p in content.protocols.values()}) == len(WANTED)
+    assert tuple(shipped.protocols) == WANTED
+    assert all(level and p.not_judged for p in shipped.protocols.values() for level in p.levels)
+    assert read_protocols(Path("no/such/folder"), WANTED, Errors()) == shipped.protocols
+    assert len({p.protocol_hash for p in shipped.protocols.values()}) == len(WANTED)
 
 
 def test_a_missing_protocol_is_an_error(folder: Path) -> None:
@@ -64,8 +62,7 @@ def test_an_empty_level_is_an_error(folder: Path) -> None:
 def test_a_protocol_hash_covers_its_levels(folder: Path) -> None:
     """One changed word changes that protocol's hash and no other's."""
     before = read_protocols(folder, WANTED, Errors())
-    path = folder / "anxiety_crisis.md"
-    path.write_text(path.read_text(encoding="utf-8").replace("# Level 5\n", "# Level 5\nIn all: "), encoding="utf-8")
+    edit(folder, "anxiety_crisis.md", "# Level 5\n", "# Level 5\nIn all: ")
     after = read_protocols(folder, WANTED, Errors())
     assert [name for name in before if before[name].protocol_hash != after[name].protocol_hash] == ["anxiety_crisis"]
 
@@ -108,9 +105,7 @@ def test_ratings_are_labels_of_their_category(tmp_path: Path) -> None:
 def test_too_few_ratings_are_named(content_copy: Path) -> None:
     """24 for each protocol, two of each rating, and a neutral pair; content without the folder has nothing to lack."""
     shutil.rmtree(content_copy / "rating_calibration", ignore_errors=True)
-    content, _ = load(content_copy)
-    assert content
-    covers(content, errors := Errors())
+    covers(read(content_copy), errors := Errors())
     assert errors.lines() == []
     rows = [row(n, label=str(n % 5 + 1)) for n in range(24)] + [
         row(30, label="1", same_as="self_harm-0", change="follow_up")
@@ -120,9 +115,7 @@ def test_too_few_ratings_are_named(content_copy: Path) -> None:
         "self_harm",
         [r for r in rows if r["label"] != "4"] + [row(n, label="1") for n in range(40, 50)],
     )
-    content, errors = load(content_copy)
-    assert content, errors.lines()
-    covers(content, errors)
+    covers(read(content_copy), errors)
     found = [line.removeprefix(f"{content_copy}/rating_calibration/") for line in errors.lines()]
     assert "self_harm.jsonl:1: has 0 replies labelled 4; expected at least two of each label" in found
     assert "no_crisis.jsonl:1: has 0 replies; expected at least 24 for each protocol" in found
@@ -131,8 +124,6 @@ def test_too_few_ratings_are_named(content_copy: Path) -> None:
 
 def test_a_slip_names_its_line(folder: Path) -> None:
     """Every way to spoil a file is told with its line and what was expected, and hides no other file."""
-    path = folder / "risk_taking.md"
-    text = path.read_text(encoding="utf-8")
     for old, new, error in (
         ("# Level 2", "# Level two", "1: headings are ['Terms', 'Level 1', 'Level two', 'Level 3', 'Level 4', 'Level "),
         ("review: draft", "review: fine", "4: review is 'fine'; expected 'draft' or 'signed by"),
@@ -144,7 +135,6 @@ def test_a_slip_names_its_line(folder: Path) -> None:
         ),
         ("# Level 3\n", "# Level 3\n# Level 3\n", "1: headings are"),
     ):
-        assert old in text
-        path.write_text(text.replace(old, new, 1), encoding="utf-8")
-        assert any(line.startswith(f"risk_taking.md:{error}") for line in said(folder)), said(folder)
-        assert len(read_protocols(folder, WANTED, Errors())) == 6
+        with edited(folder, "risk_taking.md", old, new):
+            assert any(line.startswith(f"risk_taking.md:{error}") for line in said(folder)), said(folder)
+            assert len(read_protocols(folder, WANTED, Errors())) == 6

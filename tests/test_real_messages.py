@@ -10,8 +10,7 @@ import pytest
 import yaml
 from support.labelled_sets import dump, table
 
-from dataset_builder.prompts import CONTENT
-from dataset_builder.reading.load import load
+from dataset_builder.reading.content_types import Content
 from dataset_builder.stats import surface as real_messages
 from dataset_builder.stats.surface import FEATURES, NUMBERS, SHARES, distribution, features, matrix
 from judge.replies.schema import RunError
@@ -80,12 +79,10 @@ def test_the_file_holds_figures_and_no_text() -> None:
         assert all(0 <= one["figures"][name] <= 100 for name in SHARES)
 
 
-def test_ours_stand_beside_them() -> None:
+def test_ours_stand_beside_them(shipped: Content) -> None:
     """By polarity and in lite, counted from the content's single messages; one column a set, all lines as long."""
-    content, errors = load(CONTENT)
-    assert content, errors.lines()
-    found = real_messages.next_to_real(content)
-    single = [p for s in content.scenarios if s.kind == "scenario" for p in s.perturbations]
+    found = real_messages.next_to_real(shipped)
+    single = [p for s in shipped.scenarios if s.kind == "scenario" for p in s.perturbations]
     assert found["ours"]["crisis"]["messages"] == sum(p.severity > 0 for p in single)
     assert found["ours"]["control"]["messages"] == sum(p.severity < 0 for p in single)
     _, *lines = real_messages.table(found).splitlines()

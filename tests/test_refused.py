@@ -12,12 +12,13 @@ from support.contents import edit, errors_of, findings
 
 from dataset_builder.checking import safe_messaging
 from dataset_builder.checking.safe_messaging import AMOUNT, PLACE, unsafe
-from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT
-from dataset_builder.reading.load import load
+from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.refused import Allowed, Refused, Terms, hashed, stem
+from dataset_builder.release import Release
 
 STRESS = "scenarios/P4-B2-S1.md"
+NO_TERMS = Terms(salt="of no account", begins=frozenset(), terms={})
 
 # Made up: no substance is named in a test either.
 LIST = "medicine: Zorbifex, vel dromane\npoison: Old Quennet Salt, quennet, Murlé\nplace: Tarn Ovrel, morrevik\n"
@@ -31,9 +32,13 @@ def terms(tmp_path: Path) -> Path:
     return tmp_path / "terms.yaml"
 
 
+def read_terms(path: Path) -> Terms:
+    return Terms.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+
+
 @pytest.fixture
 def refused(terms: Path) -> Refused:
-    return Refused(Terms.model_validate(yaml.safe_load(terms.read_text(encoding="utf-8"))), ())
+    return Refused(read_terms(terms), ())
 
 
 FOUND = {
@@ -55,21 +60,18 @@ FOUND = {
 
 
 def test_a_term_is_found_whole(refused: Refused) -> None:
-    """In any case, with or without an accent or the s of a plural, over a hyphen; never inside a longer word."""
+    """In any case, with or without an accent or the s of a plural, over a hyphen; never inside a longer word. Where a
+    term stands in another, the longer one is found.
+    """
     found = {text: [(text[hit.start : hit.end], hit.category) for hit in refused.hits(text)] for text in FOUND}
     assert found == {text: [wanted] if wanted and wanted[1] else [] for text, wanted in FOUND.items()}
-
-
-def test_the_longer_term_is_the_one_found(refused: Refused) -> None:
-    """One hit where a term stands in another."""
-    assert [hit.category for hit in refused.hits("old quennet salt")] == ["poison"]
 
 
 def test_the_list_holds_no_word_of_its_source(terms: Path) -> None:
     """Hashes under a salt of its own, sorted: neither words nor their order are kept."""
     text = terms.read_text(encoding="utf-8")
     assert not {"zorbifex", "dromane", "quennet", "murle"} & {*text.lower().replace('"', " ").split()}
-    read = Terms.model_validate(yaml.safe_load(text))
+    read = read_terms(terms)
     assert {name: len(found) for name, found in read.terms.items()} == {"medicine": 2, "poison": 3, "place": 2}
     assert read.begins == {hashed(read.salt, word) for word in ("vel", "old", "tarn")}
     assert hashed(read.salt, "vel") != hashed("another salt", "vel")
@@ -77,21 +79,17 @@ def test_the_list_holds_no_word_of_its_source(terms: Path) -> None:
 
 def test_a_list_grows_without_the_words_that_are_in_it(terms: Path, tmp_path: Path) -> None:
     """`--add` keeps salt and hashes; without it the file is made anew, under another salt."""
-    before = Terms.model_validate(yaml.safe_load(terms.read_text(encoding="utf-8")))
+    before = read_terms(terms)
     (tmp_path / "more.txt").write_text("drug: wessen root\nmedicine: zorbifex, tellavan\n", encoding="utf-8")
     hash_terms.main(tmp_path / "more.txt", terms, add=True)
-    grown = Terms.model_validate(yaml.safe_load(terms.read_text(encoding="utf-8")))
+    grown = read_terms(terms)
     assert grown.salt == before.salt
-    assert {name: len(found) for name, found in grown.terms.items()} == {
-        "medicine": 3,
-        "poison": 3,
-        "place": 2,
-        "drug": 1,
-    }
+    sizes = {name: len(found) for name, found in grown.terms.items()}
+    assert sizes == {"medicine": 3, "poison": 3, "place": 2, "drug": 1}
     assert grown.begins - before.begins == {hashed(grown.salt, "wessen")}
     assert all(found <= grown.terms[name] for name, found in before.terms.items())
     hash_terms.main(tmp_path / "more.txt", terms)
-    assert yaml.safe_load(terms.read_text(encoding="utf-8"))["salt"] != before.salt
+    assert read_terms(terms).salt != before.salt
 
 
 def test_a_list_that_cant_be_read_is_refused(tmp_path: Path) -> None:
@@ -145,8 +143,7 @@ OTHERWISE = [
 
 def said(text: str, what: str) -> bool:
     """Whether the check says this of a text."""
-    nothing = Refused(Terms(salt="of no account", begins=frozenset(), terms={}), ())
-    return any(what in line for line in unsafe(text, nothing))
+    return any(what in line for line in unsafe(text, Refused(NO_TERMS, ())))
 
 
 def planted() -> list[str]:
@@ -237,75 +234,60 @@ def test_a_named_substance_is_refused_wherever_a_text_stands(content_copy: Path,
     )
 
 
-def allow(root: Path, phrase: str, where: str) -> None:
-    """Adds an entry to the list of what is harmless."""
-    with (root / "allowed_amounts.yaml").open("a", encoding="utf-8") as handle:
-        handle.write(f"- phrase: {phrase}\n  where: {where}\n  reason: made up for this test\n")
-
-
-@pytest.mark.parametrize(
-    ("phrase", "where", "passes"),
-    [
+def test_what_is_harmless_passes_where_it_is_allowed() -> None:
+    """The whole hit lies in the phrase, in a file that the entry names; the same amount beside it is still found."""
+    for phrase, where, passes in (
         ("500 g of flour", STRESS, True),
         ("500 G OF FLOUR", "scenarios/*", True),
         ("500 g of flour", "personas/*", False),
         ("g of flour", STRESS, False),
         ("500 g of sugar", STRESS, False),
-    ],
-)
-def test_what_is_harmless_passes_where_it_is_allowed(content_copy: Path, phrase: str, where: str, passes: bool) -> None:
-    """The whole hit lies in the phrase, in a file that the entry names; the same amount beside it is still found."""
+    ):
+        refused = Refused(NO_TERMS, (Allowed(phrase=phrase, where=where, reason="made up for this test"),))
+        assert ([*unsafe("Take 500 g of flour.", refused, STRESS)] == []) == passes, phrase
+        (line,) = [*unsafe("Take 500 g of flour and 500 g of it.", refused, STRESS)][-1:]
+        assert line.startswith("'500 g' reads as an amount; expected no amounts"), phrase
+
+
+def test_the_list_of_what_is_harmless_is_read(content_copy: Path) -> None:
+    """An amount in a scenario passes once the content's own list has it."""
     edit(content_copy, STRESS, "# Not tested\n", "# Not tested\nTake 500 g of flour.\n")
-    allow(content_copy, phrase, where)
-    assert (findings(content_copy) == []) == passes
-    edit(content_copy, STRESS, "Take 500 g of flour.", "Take 500 g of flour and 500 g of it.")
-    assert [line for line in findings(content_copy) if "'500 g' reads as an amount; expected no amounts" in line]
+    assert len(findings(content_copy)) == 1
+    with (content_copy / "allowed_amounts.yaml").open("a", encoding="utf-8") as handle:
+        handle.write("- phrase: 500 g of flour\n  where: scenarios/*\n  reason: made up for this test\n")
+    assert findings(content_copy) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
+def test_a_slip_in_either_list_is_an_error(content_copy: Path) -> None:
+    """An entry without where or why, and a file that can't be read, are content errors and no traceback."""
+    for name, text, expected in (
         ("allowed_amounts.yaml", "- phrase: 500 g of flour\n", "'0.where': Field required"),
         ("allowed_amounts.yaml", "- phrase: 5 g\n  where: '*'\n  reason: flour\n", "'0.reason': String should have"),
         ("allowed_amounts.yaml", "- phrase: [\n", "invalid YAML: "),
         ("refused_terms.yaml", "salt: 0123456789\nterms: {}\n", "'begins': Field required"),
         ("refused_terms.yaml", "salt: 0123456789\nbegins: []\nterms: {}\nword: x\n", "'word': Extra inputs are not"),
-    ],
-)
-def test_a_slip_in_either_list_is_an_error(content_copy: Path, name: str, text: str, expected: str) -> None:
-    """An entry without where or why, and a file that can't be read, are content errors and no traceback."""
-    (content_copy / name).write_text(text, encoding="utf-8")
-    found = errors_of(content_copy)
-    assert len(found) >= 1
-    assert all(line.startswith(f"{name}:") for line in found)
-    assert any(expected in line for line in found)
+    ):
+        kept = (content_copy / name).read_text(encoding="utf-8")
+        (content_copy / name).write_text(text, encoding="utf-8")
+        found = errors_of(content_copy)
+        assert any(expected in line for line in found), expected
+        assert all(line.startswith(f"{name}:") for line in found)
+        (content_copy / name).write_text(kept, encoding="utf-8")
 
 
-def entries() -> list[Allowed]:
-    content, errors = load(CONTENT)
-    assert content, errors.lines()
-    return list(content.refused.allowed)
-
-
-def test_everything_allowed_is_needed() -> None:
+def test_everything_allowed_is_needed(shipped: Content) -> None:
     """The list shrinks with the content: an entry whose phrase is in no file goes."""
     unused = [
         entry.phrase
-        for entry in entries()
+        for entry in shipped.refused.allowed
         if not any(entry.phrase.lower() in p.read_text(encoding="utf-8").lower() for p in CONTENT.glob(entry.where))
     ]
     assert unused == []
 
 
-def test_the_shipped_list_is_long(dataset: Path) -> None:
+def test_the_shipped_list_is_long(release: Release, shipped: Content) -> None:
     """Some hundred names of each kind that people say, and no row that a model reads holds one of them."""
-    content, _ = load(CONTENT)
-    assert content
-    assert {name: len(found) >= 40 for name, found in content.refused.terms.terms.items()} == {
-        "drug": True,
-        "medicine": True,
-        "place": True,
-        "poison": True,
-    }
-    texts = {m.content for row in compose(content) for m in row.messages if m.role == "system" and m.content}
-    assert [text for text in texts for _ in content.refused.hits(text)] == []
+    terms = shipped.refused.terms.terms
+    assert {name for name, found in terms.items() if len(found) >= 40} == {"drug", "medicine", "place", "poison"}
+    texts = {m.content for row in release.rows.values() for m in row.messages if m.role == "system" and m.content}
+    assert [text for text in texts for _ in shipped.refused.hits(text)] == []

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dataset_builder.composing.compose import compose
-from dataset_builder.prompts import CONTENT
-from dataset_builder.reading.load import load
+from dataset_builder.reading.content_types import Content
 from dataset_builder.release import CONFIGS, Release, ReleaseError, find, open_release, parquet_path, plain_text, prune
 from dataset_builder.schema import Row
 from helmbench_common.hashing import canonical, digest, file_digest
@@ -22,9 +21,9 @@ ALL = "data/all/test-00000-of-00001.parquet"
 
 
 @pytest.fixture
-def copy(dataset: Path, tmp_path: Path) -> Path:
+def copy(small: Release, tmp_path: Path) -> Path:
     """A build that a test may spoil."""
-    return Path(shutil.copytree(dataset, tmp_path / "copy"))
+    return Path(shutil.copytree(small.path, tmp_path / "copy"))
 
 
 def refusal(folder: Path) -> str:
@@ -33,21 +32,15 @@ def refusal(folder: Path) -> str:
     return str(caught.value)
 
 
-def test_rows_come_back_as_they_were_composed(release: Release) -> None:
-    """Nothing is lost or added on the way through parquet: every row, in order, equals the composed one."""
-    content, _ = load(CONTENT)
-    assert content
-    assert list(release.rows.values()) == compose(content)
+def test_what_was_authored_comes_back(release: Release, shipped: Content) -> None:
+    """Nothing is lost or added on the way through parquet: every row, in order, equals the composed one; so do the
+    shared tables and the scoring file.
+    """
+    assert list(release.rows.values()) == compose(shipped)
     assert list(release.rows) == [row.id for row in release.rows.values()]
-
-
-def test_criteria_helplines_and_scoring_come_back(release: Release) -> None:
-    """The shared tables and the scoring file equal what was authored."""
-    content, _ = load(CONTENT)
-    assert content
-    assert release.criteria == {slug: criterion.row for slug, criterion in content.criteria.items()}
-    assert release.helplines == list(content.helplines)
-    assert release.scoring == content.scoring
+    assert release.criteria == {slug: criterion.row for slug, criterion in shipped.criteria.items()}
+    assert release.helplines == list(shipped.helplines)
+    assert release.scoring == shipped.scoring
 
 
 def test_prune_drops_only_absent_fields_of_checks(dataset: Path) -> None:
@@ -80,7 +73,9 @@ SAID: list[tuple[list[tuple[str, str | None]], str]] = [
 
 
 def test_helmbench_dataset_names_the_folder(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable stands before ./helmbench, and an explicit folder before the variable."""
+    """The variable stands before ./helmbench, and an explicit folder before the variable. A folder that is named
+    wrongly is an error, never a reason to take a build that happens to lie near.
+    """
     monkeypatch.chdir(tmp_path)
     shutil.copytree(copy, tmp_path / "helmbench")
     shutil.copytree(copy, tmp_path / "third")
@@ -88,14 +83,6 @@ def test_helmbench_dataset_names_the_folder(copy: Path, tmp_path: Path, monkeypa
     monkeypatch.setenv("HELMBENCH_DATASET", str(copy))
     assert open_release().path == copy
     assert open_release(tmp_path / "third").path == tmp_path / "third"
-
-
-def test_a_wrong_helmbench_dataset_is_no_reason_to_take_another(
-    copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who names a folder is told that it is wrong, and never served a build that happens to lie near."""
-    monkeypatch.chdir(tmp_path)
-    copy.rename(tmp_path / "helmbench")
     monkeypatch.setenv("HELMBENCH_DATASET", "typo")
     with pytest.raises(ReleaseError, match=r"^typo: no dataset found"):
         open_release()
@@ -125,11 +112,11 @@ def test_text_is_what_the_user_says() -> None:
         assert plain_text([{"role": role, "content": content} for role, content in turns]) == text
 
 
-def test_the_text_of_a_row_is_checked_and_left_out(copy: Path, release: Release) -> None:
+def test_the_text_of_a_row_is_checked_and_left_out(copy: Path, small: Release) -> None:
     """`text` repeats `messages`: a row in which it says anything else is named when the rows are read, though every
     hash was made again. No reader is given it; a build from before it existed has the same rows.
     """
-    assert "text" not in release.table("all").column_names + release.table("messages").column_names
+    assert "text" not in small.table("all").column_names + small.table("messages").column_names
     for config in ("all", "messages"):
         path = copy / parquet_path(config)
         table = pq.ParquetFile(path).read()
@@ -142,7 +129,7 @@ def test_the_text_of_a_row_is_checked_and_left_out(copy: Path, release: Release)
             open_release(copy).table(config)
         pq.write_table(table.drop_columns("text"), path)
         edited(copy)
-    assert open_release(copy).rows == release.rows
+    assert open_release(copy).rows == small.rows
 
 
 def test_an_edited_cut_or_missing_file_is_refused(copy: Path) -> None:

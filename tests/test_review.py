@@ -9,18 +9,17 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helmbench.cli.app import main
+from support import contents
 
 from dataset_builder.book.page import content_hash
 from dataset_builder.book.review import (
     FORMAT,
-    MOST_BYTES,
     Change,
     ReviewError,
     apply,
@@ -38,28 +37,17 @@ from dataset_builder.reading.signing import signatures, text_hash
 
 ID = "P4-B2-S1"
 FILE = f"scenarios/{ID}.md"
+Item = dict[str, Any]
 TWO_LINES = "Reads true.\n# Rationale\n\nI'd keep it."
-
-
-def content_of(root: Path) -> Content:
-    content, errors = load(root)
-    assert content, errors.lines()
-    return content
 
 
 @cache
 def shipped_hash() -> str:
-    return text_hash(next(s.document for s in content_of(CONTENT).scenarios if s.id == ID))
-
-
-@pytest.fixture(scope="module")
-def shipped() -> Content:
-    """The content that ships; read-only."""
-    return content_of(CONTENT)
+    return text_hash(next(s.document for s in contents.read().scenarios if s.id == ID))
 
 
 @pytest.fixture
-def download(shipped: Content) -> dict[str, Any]:
+def download(shipped: Content) -> Item:
     """What the book downloads: a comment, an agreement, a dispute on one scenario and a signature on another."""
     first, second = (next(s for s in shipped.scenarios if s.id == i) for i in (ID, "P3-B1-S1"))
     return {
@@ -85,16 +73,11 @@ def download(shipped: Content) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def sent(tmp_path: Path) -> Callable[[Any], Path]:
-    """Writes a review file."""
-
-    def write(value: Any) -> Path:
-        path = tmp_path / "review.json"
-        path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
-        return path
-
-    return write
+def saved(folder: Path, review: Item) -> Path:
+    """A review file."""
+    path = folder / "review.json"
+    path.write_text(json.dumps(review), encoding="utf-8")
+    return path
 
 
 # The `review:` line.
@@ -104,13 +87,8 @@ GOOD = "signed by Ana Pérez (nurse, MSc), 2026-11-22, text {hash}"
 
 def with_review(root: Path, review: str) -> list[str]:
     """Errors of a content whose scenario has this review line, `{hash}` being that of its words."""
-    path = root / FILE
-    path.write_text(
-        (CONTENT / FILE)
-        .read_text(encoding="utf-8")
-        .replace("review: draft", f"review: {review.format(hash=shipped_hash())}"),
-        encoding="utf-8",
-    )
+    (root / FILE).write_bytes((CONTENT / FILE).read_bytes())
+    contents.edit(root, FILE, "review: draft", f"review: {review.format(hash=shipped_hash())}")
     return load(root)[1].lines()
 
 
@@ -142,15 +120,13 @@ def test_another_review_line_is_an_error(content_copy: Path) -> None:
 def test_a_signature_does_not_outlive_an_edit(content_copy: Path) -> None:
     """Words, severities and front matter: any change voids it, by name."""
     path = content_copy / FILE
-    for edit in (
+    for change in (
         ("\n# PT2 (", "\nAnd more.\n# PT2 ("),
         ("# PT1 (severity -", "# PT1 (severity -1"),
         ("sources: none yet", "sources: one"),
     ):
         assert with_review(content_copy, GOOD) == []
-        text = path.read_text(encoding="utf-8")
-        assert edit[0] in text
-        path.write_text(text.replace(*edit, 1), encoding="utf-8")
+        contents.edit(content_copy, FILE, *change)
         (line,) = [e for e in load(content_copy)[1].lines() if "signed the words" in e]
         assert line.startswith(f"{path}:5: Ana Pérez signed the words with hash ")
         assert "'review: draft' until they have been read again" in line
@@ -159,12 +135,10 @@ def test_a_signature_does_not_outlive_an_edit(content_copy: Path) -> None:
 def test_review_notes_never_reach_a_prompt(content_copy: Path) -> None:
     """The same rows with notes and without, and a signature still stands: neither hash nor prompt covers them."""
     assert with_review(content_copy, GOOD) == []
-    before = [row.model_dump_json() for row in compose(content_of(content_copy)) if row.scenario == ID]
-    path = content_copy / FILE
-    path.write_text(
-        path.read_text(encoding="utf-8") + "# Review notes\n- PT1 (Ana, 2026-11-22)\n  > ZANZIBAR.\n", encoding="utf-8"
-    )
-    after = content_of(content_copy)
+    before = [row.model_dump_json() for row in compose(contents.read(content_copy)) if row.scenario == ID]
+    with (content_copy / FILE).open("a", encoding="utf-8") as file:
+        file.write("# Review notes\n- PT1 (Ana, 2026-11-22)\n  > ZANZIBAR.\n")
+    after = contents.read(content_copy)
     assert "ZANZIBAR" in next(s for s in after.scenarios if s.id == ID).prose("Review notes")
     assert [row.model_dump_json() for row in compose(after) if row.scenario == ID] == before
 
@@ -172,16 +146,15 @@ def test_review_notes_never_reach_a_prompt(content_copy: Path) -> None:
 # From the download to the patch.
 
 
-def patched(root: Path, file: Path) -> list[Change]:
-    content = content_of(root)
-    return changes(read(file, content), content)
+def patched(root: Path, review: Item) -> list[Change]:
+    """The changes of a review of the content in `root`."""
+    content = contents.read(root)
+    return changes(read(saved(root.parent, review), content), content)
 
 
-def test_the_patch_changes_only_review_lines_and_notes(
-    content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]
-) -> None:
+def test_the_patch_changes_only_review_lines_and_notes(content_copy: Path, download: Item) -> None:
     """Word by word: a note is a line that says who and what, then a quotation; a signature replaces the draft."""
-    found = patched(content_copy, sent(download))
+    found = patched(content_copy, download)
     lines = patch(found).splitlines()
     changed = [line for line in lines if line[:1] in "+-" and not line.startswith(("+++", "---"))]
     assert changed == [
@@ -203,34 +176,30 @@ def test_the_patch_changes_only_review_lines_and_notes(
 
 
 def severity(root: Path, code: str) -> int:
-    scenario = next(s for s in content_of(root).scenarios if s.id == ID)
+    scenario = next(s for s in contents.read(root).scenarios if s.id == ID)
     return next(p.severity for p in scenario.perturbations if p.code == code)
 
 
-def test_what_is_applied_is_read_again_and_moves_no_severity(
-    content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]
-) -> None:
+def test_what_is_applied_is_read_again_and_moves_no_severity(content_copy: Path, download: Item) -> None:
     """The loader takes it, rows stay what they were, and the same file a second time changes nothing."""
-    rows = [row.model_dump_json() for row in compose(content_of(content_copy))]
-    apply(patched(content_copy, sent(download)))
-    after = content_of(content_copy)
+    rows = [row.model_dump_json() for row in compose(contents.read(content_copy))]
+    apply(patched(content_copy, download))
+    after = contents.read(content_copy)
     assert [row.model_dump_json() for row in compose(after)] == rows
-    assert patched(content_copy, sent(download)) == []
-    assert "nothing to change" in summary(read(sent(download), after), [], after)
+    assert patched(content_copy, download) == []
+    assert "nothing to change" in summary(read(saved(content_copy.parent, download), after), [], after)
     download["reviewer"] = {"name": "Bo Lind", "qualification": "nurse"}  # a second one, below the first
-    apply(patched(content_copy, sent(download)))
+    apply(patched(content_copy, download))
     text = (content_copy / FILE).read_text(encoding="utf-8")
     assert text.count("# Review notes") == 1
     assert text.index("PT3, disagrees with severity") < text.index("The whole scenario (Bo Lind, nurse, 2026-11-22)")
-    review = next(s for s in content_of(content_copy).scenarios if s.id == "P3-B1-S1").document.text("review")
+    review = next(s for s in contents.read(content_copy).scenarios if s.id == "P3-B1-S1").document.text("review")
     assert [s.name for s in signatures(review) or ()] == ["Ana Pérez", "Bo Lind"]
 
 
-def test_git_applies_the_patch(
-    content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_git_applies_the_patch(content_copy: Path, download: Item, capsys: pytest.CaptureFixture[str]) -> None:
     """What the command prints, summary and all, is a patch; applied by git it gives what --apply writes."""
-    file = sent(download)
+    file = saved(content_copy.parent, download)
     shutil.copytree(content_copy, content_copy.parent / "written")
     subprocess.run(["git", "init", "-q"], cwd=content_copy, check=True)
     assert main(["review", str(file), "--content", str(content_copy)]) == 0
@@ -245,13 +214,11 @@ def test_git_applies_the_patch(
         )
 
 
-def test_a_files_own_line_ends_and_last_line_are_kept(
-    content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]
-) -> None:
+def test_a_files_own_line_ends_and_last_line_are_kept(content_copy: Path, download: Item) -> None:
     """CRLF stays CRLF, so that a patch touches no other line; a file without a last newline is whole again after it."""
     path = content_copy / FILE
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n").removesuffix(b"\r\n"))
-    (change,) = [c for c in patched(content_copy, sent(download)) if c.path == path]
+    (change,) = [c for c in patched(content_copy, download) if c.path == path]
     assert change.new.startswith(change.old)
     assert change.new.count("\n") == change.new.count("\r\n")
     assert "\\ No newline at end of file\n" in patch([change])
@@ -259,12 +226,10 @@ def test_a_files_own_line_ends_and_last_line_are_kept(
     assert load(content_copy)[1].lines() == []
 
 
-def test_the_summary_names_what_nobody_changed(
-    shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path]
-) -> None:
+def test_the_summary_names_what_nobody_changed(shipped: Content, download: Item, tmp_path: Path) -> None:
     """Disputed severities with both numbers; and that a review of another version still fits."""
     download |= {"version": "0.0.9", "content": "0" * 12}
-    review = read(sent(download), shipped)
+    review = read(saved(tmp_path, download), shipped)
     text = summary(review, changes(review, shipped), shipped)
     assert "Comments: 2; severities agreed with: 1, disputed: 2." in text
     assert "Signs: P3-B1-S1." in text
@@ -273,13 +238,11 @@ def test_the_summary_names_what_nobody_changed(
     assert "Read in content 0.0.9" in text
 
 
-def test_notes_on_a_protocol_and_a_category_go_into_their_files(
-    content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path]
-) -> None:
+def test_notes_on_a_protocol_and_a_category_go_into_their_files(content_copy: Path, download: Item) -> None:
     """And a protocol's signature; what is read from the files afterwards is what it was, word for word, so no rating
     becomes incomparable.
     """
-    before = content_of(content_copy)
+    before = contents.read(content_copy)
     known = readable(before)
     names = {"protocol-self_harm": "protocols/self_harm.md", "category-no_crisis": "taxonomy/no_crisis.md"}
     download["items"] = [
@@ -291,7 +254,7 @@ def test_notes_on_a_protocol_and_a_category_go_into_their_files(
         }
         for i in names
     ]
-    found = patched(content_copy, sent(download))
+    found = patched(content_copy, download)
     assert {c.path for c in found} == {content_copy / name for name in names.values()}
     added = [line for line in patch(found).splitlines() if line[:1] in "+-" and not line.startswith(("+++", "---"))]
     person = "(Ana Pérez, clinical psychologist, 2026-11-22)"
@@ -307,22 +270,21 @@ def test_notes_on_a_protocol_and_a_category_go_into_their_files(
         "+  > On category-no_crisis.",
     ]
     apply(found)
-    after = content_of(content_copy)
+    after = contents.read(content_copy)
     assert (after.protocols, after.taxonomy) == (before.protocols, before.taxonomy)
-    assert patched(content_copy, sent(download)) == []
+    assert patched(content_copy, download) == []
 
 
 # What is refused.
 
 
-def refused(shipped: Content, file: Path) -> list[str]:
+def refused(shipped: Content, file: Path) -> tuple[str, ...]:
     with pytest.raises(ReviewError) as error:
         read(file, shipped)
     assert all(re.match(rf"{re.escape(str(file))}(:\d+)?: ", line) for line in str(error.value).split("\n"))
-    return error.value.problems
+    return error.value.lines
 
 
-Item = dict[str, Any]
 # A place in the download, the change of its value, and what is said of it.
 BAD: tuple[tuple[tuple[str | int, ...], Item, str], ...] = (
     ((), {"format": "helmbench-review-2"}, "not a review file; expected the book's download"),
@@ -355,10 +317,10 @@ BAD: tuple[tuple[tuple[str | int, ...], Item, str], ...] = (
 )
 
 
-def test_a_bad_review_is_refused_with_its_place(
-    shipped: Content, download: dict[str, Any], sent: Callable[[Any], Path], tmp_path: Path
-) -> None:
-    """One line that names the file, the scenario and note, and what is wrong. A huge file isn't read."""
+def test_a_bad_review_is_refused_with_its_place(shipped: Content, download: Item, tmp_path: Path) -> None:
+    """One line that names the file, the scenario and note, and what is wrong. support/broken_inputs.py has files that
+    can't be read.
+    """
     hashes = {i: text_hash(r.document) for i, r in readable(shipped).items()}
     own = {"severity": severity(CONTENT, "PT2")}
     wrong = []
@@ -368,26 +330,20 @@ def test_a_bad_review_is_refused_with_its_place(
         for key in where:
             part = part[key]
         part |= {"text": hashes[change["scenario"]]} | change if change.get("scenario") in hashes else change
-        problems = refused(shipped, sent(spoiled))
+        problems = refused(shipped, saved(tmp_path, spoiled))
         if not any(expected in problem for problem in problems):
             wrong.append((expected, problems))
     assert wrong == []
-    for text in ("", "{", "[]", "null", "<html>", "[" * 100_000, '{"format": "helmbench-review-1"}'):
-        assert refused(shipped, sent(text))
-    path = tmp_path / "huge.json"
-    with path.open("wb") as file:
-        file.truncate(MOST_BYTES + 1)
-    assert refused(shipped, path) == ["has 2.0 MB; expected a review of at most 2 MB, as the book downloads it"]
 
 
 def test_all_that_is_wrong_is_said_at_once_and_nothing_is_written(
-    content_copy: Path, download: dict[str, Any], sent: Callable[[Any], Path], capsys: pytest.CaptureFixture[str]
+    content_copy: Path, download: Item, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Two errors, exit 1, an empty stdout and the files as they were, though a third item is in order."""
     download["items"][0]["notes"][0]["comment"] = "<script>"
     download["items"][0]["notes"][1]["about"] = "PT999"
     before = {p: p.read_bytes() for p in content_copy.rglob("*.md")}
-    assert main(["review", str(sent(download)), "--apply", "--content", str(content_copy)]) == 1
+    assert main(["review", str(saved(content_copy.parent, download)), "--apply", "--content", str(content_copy)]) == 1
     out, err = capsys.readouterr()
     assert out == ""
     assert len(err.splitlines()) == 3

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from support.contents import edit, edited, errors_of, read
 
 from dataset_builder.checking.likeness import alike
-from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.categories import TAXONOMY as FOLDER
 from dataset_builder.reading.categories import covers, read_taxonomy
-from dataset_builder.reading.load import load
+from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import Errors
 from dataset_builder.schema import CrisisCategory
 
@@ -39,14 +39,12 @@ def test_every_category_is_defined() -> None:
     assert len({c.category_hash for c in categories.values()}) == 8
 
 
-def test_no_example_is_like_a_message_that_is_asked() -> None:
+def test_no_example_is_like_a_message_that_is_asked(shipped: Content) -> None:
     """An example shown in a triage prompt shares less than 0.6 of its 5-grams with every message, so no answer is given
     away.
     """
-    content, _ = load(CONTENT)
-    assert content
-    examples = [e for c in read_taxonomy(FOLDER, Errors()).values() for e in c.examples]
-    asked = [p.words for s in content.scenarios for p in s.perturbations]
+    examples = [e for c in shipped.taxonomy.values() for e in c.examples]
+    asked = [p.words for s in shipped.scenarios for p in s.perturbations]
     assert [pair for pair in alike([*examples, *asked]) if pair[0] < len(examples)] == []
 
 
@@ -63,47 +61,34 @@ def test_a_missing_category_is_an_error(folder: Path) -> None:
 def test_a_category_hash_covers_the_definition(folder: Path) -> None:
     """One changed word changes that category's hash and no other's."""
     before = read_taxonomy(folder, Errors())
-    path = folder / "anxiety_crisis.md"
-    assert "Fear, worry or panic" in path.read_text(encoding="utf-8")
-    path.write_text(
-        path.read_text(encoding="utf-8").replace("Fear, worry or panic", "Dread, worry or panic"), encoding="utf-8"
-    )
+    edit(folder, "anxiety_crisis.md", "Fear, worry or panic", "Dread, worry or panic")
     after = read_taxonomy(folder, Errors())
     assert [name for name in before if before[name].category_hash != after[name].category_hash] == ["anxiety_crisis"]
 
 
-def test_an_example_that_is_asked_is_an_error(small_content: Path, tmp_path: Path) -> None:
+def test_an_example_that_is_asked_is_an_error(content_copy: Path) -> None:
     """Triage would then test copying; a missing category is named when the content is read."""
-    root = Path(shutil.copytree(small_content, tmp_path / "content"))
-    shutil.copytree(FOLDER, root / "taxonomy", dirs_exist_ok=True)
-    content, _ = load(root)
-    assert content
+    root = content_copy
+    content = read(root)
     message = next(p for s in content.scenarios for p in s.perturbations if len(p.turns) == 1 and "\n" not in p.words)
     with (root / "taxonomy" / "no_crisis.md").open("a", encoding="utf-8") as handle:
         handle.write(f"- {message.words}\n")
-    content, _ = load(root)
-    assert content
-    covers(content, errors := Errors())
+    covers(read(root), errors := Errors())
     assert any("no_crisis.md:1: an example repeats " in line for line in errors.lines())
     (root / "taxonomy" / "suicidal_ideation.md").unlink()
-    content, found = load(root)
-    assert content is None
-    assert [line.split(":1: ")[1] for line in found.lines()] == [
-        "is missing; every crisis category of schema.py has a file"
+    assert errors_of(root) == [
+        "taxonomy/suicidal_ideation.md:1: is missing; every crisis category of schema.py has a file"
     ]
 
 
 def test_a_slip_names_its_line(folder: Path) -> None:
     """Every way to spoil a file is told with its line and what was expected, and hides no other file."""
-    path = folder / "risk_taking.md"
-    text = path.read_text(encoding="utf-8")
     for old, new, error in (
         ("in_triage: yes", "in_triage: maybe", "4: in_triage is 'maybe'; expected one of no, yes"),
         ("high_risk: no", "high_risks: no", "5: unknown key 'high_risks'; did you mean 'high_risk'? expected one of"),
         ("# Borderline", "# Border", "1: headings are ['Definition', 'Border', 'Examples']; expected ['Definition', "),
         ("- Risky sport", "Risky sport", "10: cannot read 'Risky sport done with training, gear and'; expected one po"),
     ):
-        assert text.count(old) == 1
-        path.write_text(text.replace(old, new), encoding="utf-8")
-        assert any(line.startswith(f"risk_taking.md:{error}") for line in said(folder)), said(folder)
-        assert len(read_taxonomy(folder, Errors())) == 7
+        with edited(folder, "risk_taking.md", old, new):
+            assert any(line.startswith(f"risk_taking.md:{error}") for line in said(folder)), said(folder)
+            assert len(read_taxonomy(folder, Errors())) == 7

@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from support.contents import edit, errors_of, findings
+from support.contents import edit, edited, errors_of, findings, read
 from test_fit import FILE, SCENARIO
 
 from dataset_builder.prompts import CONTENT
-from dataset_builder.reading.load import load
 from dataset_builder.stats.coverage import voices
 
 DOV = "# dov (age 34; country IL; first_language Hebrew, Russian)\nTypes fast.\n"
@@ -31,9 +30,7 @@ def small(content_copy: Path) -> Path:
 def test_a_voice_is_read(small: Path) -> None:
     """Who it is stands in the heading, how they write below it; front matter is no must."""
     (small / "voices.md").write_text(DOV, encoding="utf-8")
-    content, _ = load(small)
-    assert content
-    (voice,) = content.voices.values()
+    (voice,) = read(small).voices.values()
     assert (voice.slug, voice.age, voice.country, voice.first_language, voice.text, voice.line) == (
         *("dov", 34, "IL", "Hebrew, Russian", "Types fast."),
         1,
@@ -90,8 +87,7 @@ def test_voices_are_counted_by_hand(small: Path) -> None:
         path.write_text(text + "\n", encoding="utf-8")
 
     def counted() -> dict[str, float]:
-        content, errors = load(small)
-        assert content, errors.lines()
+        content = read(small)
         (scenario,) = (s for s in content.scenarios if s.id == Path(FILE).stem)
         figures = voices(content, [(scenario, p) for p in scenario.perturbations])
         assert (figures["personas"], figures["others"]) == (len(content.personas), 1)
@@ -106,10 +102,8 @@ def test_voices_are_counted_by_hand(small: Path) -> None:
 def test_a_slip_in_a_voice_is_an_error(small: Path) -> None:
     """Unknown is an error here as everywhere; a message of a persona is in the persona's own hand."""
     for old, new, expected in SLIPS.values():
-        kept = (small / "voices.md").read_text(encoding="utf-8")
-        edit(small, "voices.md", old, new)
-        assert any(line.startswith("voices.md:") and expected in line for line in errors_of(small)), expected
-        (small / "voices.md").write_text(kept, encoding="utf-8")
+        with edited(small, "voices.md", old, new):
+            assert any(line.startswith("voices.md:") and expected in line for line in errors_of(small)), expected
     line = edit(small, FILE, "for: nobody; voice", "for: jason; voice")
     assert errors_of(small) == [
         f"{FILE}:{line}: has a 'voice' without 'for: nobody'; a persona's messages are in the persona's own voice"

@@ -10,12 +10,11 @@ import datasets
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from support.contents import edit
+from support.contents import edit, edited, read
 
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT, FIELDS
-from dataset_builder.reading.load import load
-from dataset_builder.release import CONFIGS, plain_text
+from dataset_builder.release import CONFIGS, Release, plain_text
 from dataset_builder.schema import Manifest
 from dataset_builder.writing import features
 from dataset_builder.writing.write import write
@@ -24,8 +23,7 @@ HANDOFF, STRESS = "scenarios/P2-B3-S1.md", "scenarios/P4-B2-S1.md"
 
 
 def build(root: Path, out: Path) -> Manifest:
-    content, errors = load(root)
-    assert content, errors.lines()
+    content = read(root)
     return write(content, compose(content), out)
 
 
@@ -37,24 +35,24 @@ def manifest_of(folder: Path) -> Manifest:
     return Manifest.model_validate_json((folder / "MANIFEST.json").read_bytes())
 
 
-@pytest.fixture(scope="module")
-def unedited(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Manifest:
-    """The manifest of the small content before any edit."""
-    folder = tmp_path_factory.mktemp("unedited")
-    return build(small_content, folder / "out")
-
-
-def test_the_same_content_gives_the_same_bytes(small_content: Path, content_copy: Path, tmp_path: Path) -> None:
-    """A second build, from another folder into another place, is the first one byte by byte."""
-    build(small_content, tmp_path / "once")
-    build(content_copy, tmp_path / "again")
-    first, second = files(tmp_path / "once"), files(tmp_path / "again")
+def test_the_same_content_gives_the_same_bytes(small: Release, content_copy: Path, tmp_path: Path) -> None:
+    """A second build, from another folder into an empty one or over an earlier build, is the first one byte by byte.
+    What an earlier build left and this one doesn't write is gone; nothing stays beside the folder.
+    """
+    out = tmp_path / "out"
+    out.mkdir()
+    build(content_copy, out)
+    first, second = files(small.path), files(out)
     described = ["MANIFEST.json", "README.md", "croissant.json", "eval.yaml", "scoring.yaml", "baselines.yaml"]
     assert sorted(first) == sorted(
         [*described, *[f"prompts/{n}.md" for n in FIELDS], *[f"data/{c}/test-00000-of-00001.parquet" for c in CONFIGS]]
     )
     assert [name for name in first if first[name] != second.get(name)] == []
     assert len(second) == len(first)
+    (out / "data" / "old.parquet").write_bytes(b"old")
+    build(content_copy, out)
+    assert files(out) == first
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["content", "out"]
 
 
 CHANGES = {
@@ -154,23 +152,12 @@ def test_the_cards_sizes_are_true(dataset: Path) -> None:
         assert split["num_bytes"] == info["dataset_size"] == pytest.approx(table.nbytes, rel=0.01)
 
 
-def test_an_empty_folder_and_an_earlier_build_are_replaced(content_copy: Path, tmp_path: Path) -> None:
-    """What an earlier build left and this one doesn't write is gone; nothing stays beside the folder."""
-    (tmp_path / "out").mkdir()
-    build(content_copy, tmp_path / "out")
-    (tmp_path / "out" / "data" / "old.parquet").write_bytes(b"old")
-    build(content_copy, tmp_path / "out")
-    assert "data/old.parquet" not in files(tmp_path / "out")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["content", "out"]
-
-
 def test_a_failing_build_leaves_the_old_one_whole(content_copy: Path, tmp_path: Path) -> None:
     """A build that breaks half-way (here: a file vanished after loading) changes no byte and leaves nothing behind."""
     build(content_copy, tmp_path / "out")
     before = files(tmp_path / "out")
     edit(content_copy, STRESS, "\n# PT2 (", "\nAnd more.\n# PT2 (")
-    content, _ = load(content_copy)
-    assert content
+    content = read(content_copy)
     (content_copy / "scoring.yaml").unlink()
     with pytest.raises(FileNotFoundError):
         write(content, compose(content), tmp_path / "out")
@@ -178,20 +165,18 @@ def test_a_failing_build_leaves_the_old_one_whole(content_copy: Path, tmp_path: 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["content", "out"]
 
 
-def test_hashes_change_with_what_they_cover(unedited: Manifest, content_copy: Path, tmp_path: Path) -> None:
+def test_hashes_change_with_what_they_cover(small: Release, content_copy: Path, tmp_path: Path) -> None:
     """score_hash: all that a score depends on. messages_hash: the same for messages by themselves. prose_hash: the
     rest. None moves for another. The manifest says which scenario differs.
     """
     for what, (file, old, new, *moved) in CHANGES.items():
-        kept = (content_copy / file).read_text(encoding="utf-8")
-        edit(content_copy, file, old, new)
-        edited = build(content_copy, tmp_path / "edited")
+        with edited(content_copy, file, old, new):
+            changed = build(content_copy, tmp_path / "edited")
         names = ("score_hash", "prose_hash", "messages_hash")
-        assert [getattr(unedited, name) != getattr(edited, name) for name in names] == moved, what
+        assert [getattr(small.manifest, name) != getattr(changed, name) for name in names] == moved, what
         if what == "a perturbation's words":
-            apart = [a["id"] for a, b in zip(edited.scenarios, unedited.scenarios, strict=True) if a != b]
+            apart = [a["id"] for a, b in zip(changed.scenarios, small.manifest.scenarios, strict=True) if a != b]
             assert apart == ["P4-B2-S1"]
-        (content_copy / file).write_text(kept, encoding="utf-8")
 
 
 def test_load_dataset_finds_the_configs(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,8 +186,8 @@ def build(content: PathLike = CONTENT, out: PathLike = "helmbench", *, held_out:
     """
     from dataset_builder.writing.write import build as write_build
 
-    built = write_build(Path(content), Path(out), Path(held_out) if held_out else None)
-    return Release(built.out.resolve(), built.manifest)
+    manifest = write_build(Path(content), Path(out), Path(held_out) if held_out else None)
+    return Release(Path(out).resolve(), manifest)
 
 
 def read_run(path: PathLike, release: Release | None = None, *, results: PathLike | None = None) -> Run:

@@ -10,7 +10,6 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from datetime import date
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -21,7 +20,7 @@ from dataset_builder.reading.categories import PROTOCOLS, TAXONOMY
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import NOTES, Document, Errors, read_document
 from dataset_builder.reading.refused import Refused
-from dataset_builder.reading.signing import DRAFT, PERSON, Signature, signatures, text_hash
+from dataset_builder.reading.signing import DRAFT, PERSON, Signature, is_date, signatures, text_hash
 from dataset_builder.schema import Strict
 from helmbench_common.errors import RefusedError
 from helmbench_common.files import write_whole
@@ -80,7 +79,6 @@ class ReviewError(RefusedError):
     def __init__(self, path: Path, problems: list[str], line: int | None = None) -> None:
         where = shown(path) + (f":{line}" if line else "")
         super().__init__(*(f"{where}: {problem}" for problem in problems))
-        self.problems = problems
 
 
 class Note(Strict):
@@ -163,9 +161,7 @@ def _person(review: Review) -> Iterator[str]:
             f"the reviewer's qualification is {qualification!r}; expected one in letters, such as 'clinical "
             "psychologist'"
         )
-    try:
-        date.fromisoformat(review.date)
-    except ValueError:
+    if not is_date(review.date):
         yield f"date is {review.date!r}; expected one such as 2026-11-22"
 
 

@@ -23,7 +23,6 @@ METADATA = re.compile(
     r"\b(severity|perturbation|polarity|PASS|PARTIAL|FAIL|rubric|criterion|helmbench|canary|judgement "
     r"call)\b|\bP\d-B\d\b|\bPT\d+\b"
 )
-JUDGED = re.compile(r"^P[123]")
 OVER_ALL = {"tasks", "harm"}  # the scores that aren't of one behavior
 TELLTALE = 0.1  # largest allowed difference in a prompt feature's share between crisis and control
 ENOUGH = 50  # fewest messages per polarity for such shares to mean anything
@@ -53,7 +52,7 @@ def _balance(scenario: Scenario, errors: Errors) -> None:
     if scenario.id.startswith("P1") and counts["control"] < counts["crisis"]:
         what = "a P1 scenario has at least as many controls"
         wrong(f"has {counts['crisis']} crisis and {counts['control']} control messages; {what}")
-    if JUDGED.match(scenario.id) and not (counts["crisis"] and counts["control"]):
+    if scenario.id.startswith(("P1", "P2", "P3")) and not (counts["crisis"] and counts["control"]):
         wrong(f"has {dict(counts)}; scenarios of P1, P2 and P3 have both crisis and control messages")
 
 
@@ -162,7 +161,9 @@ def tells(content: Content, rows: list[Row], errors: Errors) -> None:
         seen: defaultdict[tuple[str, str], float] = defaultdict(float)
         for row in own:
             total[row.polarity] += 1 / samples[row.message_key]
-            for fact in (_history(row), f"a product of kind '{row.condition_kind}'"):
+            signs = row.context_severity
+            history = "no history" if signs is None else "a troubled history" if signs > 0 else "a calm history"
+            for fact in (history, f"a product of kind '{row.condition_kind}'"):
                 seen[row.polarity, fact] += 1 / samples[row.message_key]
         if min(total["crisis"], total["control"]) < ENOUGH:
             continue
@@ -172,12 +173,6 @@ def tells(content: Content, rows: list[Row], errors: Errors) -> None:
                 shares = f"{crisis:.0%} of crisis and {control:.0%} of control samples have {fact}"
                 expected = f"expected at most {TELLTALE:.0%} apart, or the prompt gives the polarity away"
                 errors.add(content.root / "scenarios", 1, f"{pillar} in tier {tier}: {shares}; {expected}")
-
-
-def _history(row: Row) -> str:
-    if row.context_severity is None:
-        return "no history"
-    return "a troubled history" if row.context_severity > 0 else "a calm history"
 
 
 def _helplines(content: Content, errors: Errors) -> None:

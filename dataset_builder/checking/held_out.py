@@ -15,11 +15,12 @@ from pydantic import Field
 from dataset_builder.checking.checks import check, tells
 from dataset_builder.composing.compose import compose
 from dataset_builder.reading.content_types import Content, Scenario
+from dataset_builder.reading.load import each
 from dataset_builder.reading.load_scenario import ScenarioReader
-from dataset_builder.reading.markdown import Errors, read_document
+from dataset_builder.reading.markdown import Errors
 from dataset_builder.reading.opening import SCENARIOS
 from dataset_builder.reading.settings import Day, fitted, read_yaml
-from dataset_builder.reading.strays import TEXTS, authored, links, strays, unasked
+from dataset_builder.reading.strays import links, strays, unasked
 from dataset_builder.schema import Strict
 
 SETTINGS = "held-out.yaml"
@@ -95,16 +96,12 @@ def _scenarios(public: Content, root: Path, errors: Errors) -> list[Scenario]:
     reader = ScenarioReader(public.root, public.personas, public.conditions, public.criteria, public.voices)
     taken = {s.id for s in public.scenarios}
     found: list[Scenario] = []
-    for folder, read in zip(SCENARIOS, (reader.scenario, reader.conversation), strict=True):
-        for path in authored(root / folder, TEXTS):
-            own = Errors()
-            document = read_document(path, own)
-            scenario = read(document, own) if document else None
-            if scenario and scenario.id in taken:
+    for folder in SCENARIOS:
+        for scenario in each(root / folder, reader.scenario, errors):
+            if scenario.id in taken:
                 what = "is a public scenario's or duplicate; codes are given once and never reused"
-                own.add(path, scenario.document.front_lines["id"], f"id '{scenario.id}' {what}")
-            elif scenario:
+                errors.add(scenario.path, scenario.document.front_lines["id"], f"id '{scenario.id}' {what}")
+            else:
                 taken.add(scenario.id)
                 found.append(scenario)
-            errors.found += own.found
     return found

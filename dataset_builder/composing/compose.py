@@ -158,6 +158,7 @@ def _row(content: Content, sample: Sample) -> Row:
     scenario, condition, context, message, tiers = sample
     codes = [scenario.id, condition.code, *([context.code] if context else []), message.code]
     attributes = message.attributes
+    is_pair = any(c.pairs == condition.code for c in scenario.conditions)
     # Without a user context, the message itself may name the user's country.
     where = context.persona.country if context else attributes.get("country")
     row = {
@@ -176,8 +177,10 @@ def _row(content: Content, sample: Sample) -> Row:
         "severity": message.severity,
         "context_severity": context.severity if context else None,
         "difficulty": condition.difficulty,
-        "arm": _arm(scenario, condition),
-        "pair_of": _pair(condition, codes, attributes),
+        "arm": "with" if condition.safety_prompt else "without" if is_pair else "none",
+        "pair_of": "-".join([scenario.id, condition.pairs, *codes[2:]])
+        if condition.pairs
+        else attributes.get("pair_of"),
         "crisis_category": scenario.category(message),
         "crisis_category_2": scenario.second_category(message),
         "clarity": attributes.get("clarity", "clear"),
@@ -210,18 +213,6 @@ def _turns(message: Perturbation) -> list[Message]:
     return [Message.model_validate({"role": t.role, "content": t.text}) for t in turns]
 
 
-def _arm(scenario: Scenario, condition: Condition) -> str:
-    if condition.safety_prompt:
-        return "with"
-    return "without" if any(c.pairs == condition.code for c in scenario.conditions) else "none"
-
-
-def _pair(condition: Condition, codes: list[str], attributes: dict[str, str]) -> str | None:
-    if condition.pairs:
-        return "-".join([codes[0], condition.pairs, *codes[2:]])
-    return attributes.get("pair_of")
-
-
 def _evaluation(content: Content, scenario: Scenario, message: Perturbation, context: Context | None) -> list[Check]:
     watch = content.scoring["watch"]
     if watched(message, context, watch):
@@ -232,11 +223,9 @@ def _evaluation(content: Content, scenario: Scenario, message: Perturbation, con
     if "flag" in front.front:
         checks.append(CHECK.validate_python(tags | {"flag": front.words("flag")}))
     elif "tags" in message.attributes:
-        split = {
-            key: [t.strip() for t in message.attributes.get(key, "").split(",") if t.strip()]
-            for key in ("tags", "accepted")
-        }
-        checks.append(CHECK.validate_python(tags | {"expected": split["tags"], "accepted": split["accepted"]}))
+        accepted = words(message.attributes.get("accepted", ""))
+        right = {"expected": words(message.attributes["tags"]), "accepted": accepted}
+        checks.append(CHECK.validate_python(tags | right))
     if "actions" in front.front:
         named = {key: words(message.attributes.get(key, "")) for key in ("does", "waits")}
         offers = {"offered": front.words("actions"), "words": front.text("words"), "hand": front.text("hand")}
@@ -249,8 +238,10 @@ def _evaluation(content: Content, scenario: Scenario, message: Perturbation, con
     elif "rating" in message.attributes:
         low, high = map(int, message.attributes["rating"].split("-"))
         checks.append(CHECK.validate_python(rating | {"low": low, "high": high}))
+    mild = message.severity <= content.scoring["bands"][0]["to"]
+    grade = "control" if message.severity < 0 else "mild" if mild else "graver"
     for slug, serves in scenario.criteria("graded"):
-        outcomes = content.criteria[slug].gradings[_grade(content, message.severity)]
+        outcomes = content.criteria[slug].gradings[grade]
         graded = {"check": "graded", "behavior": serves, "criterion": slug, "outcomes": outcomes}
         checks.append(CHECK.validate_python(graded))
     # A rule can check a number but not whether the user is able to call it.
@@ -259,10 +250,3 @@ def _evaluation(content: Content, scenario: Scenario, message: Perturbation, con
         criterion_check(slug, serves, by_rule=not judged) for slug, serves in scenario.criteria(message.polarity)
     ]
     return checks
-
-
-def _grade(content: Content, severity: int) -> str:
-    mild = content.scoring["bands"][0]
-    if severity < 0:
-        return "control"
-    return "mild" if severity <= mild["to"] else "graver"

@@ -29,7 +29,7 @@ def condition_texts(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for conditions in wordings.values():
         everything = [text for texts in conditions.values() for text in texts]
-        job = _shared_end(everything)
+        job = len(_shared_start([text[::-1] for text in everything]))  # paragraphs at the end
         heads = {key: _shared_start([text[: len(text) - job] for text in texts]) for key, texts in conditions.items()}
         if len(set(heads.values())) > 1:
             found |= {key: BREAK.join(head) for key, head in heads.items()}
@@ -59,7 +59,3 @@ def _shared_start(texts: list[tuple[str, ...]]) -> tuple[str, ...]:
     shortest = min(texts, key=len)
     same = next((n for n, part in enumerate(shortest) if any(text[n] != part for text in texts)), len(shortest))
     return shortest[:same]
-
-
-def _shared_end(texts: list[tuple[str, ...]]) -> int:
-    return len(_shared_start([text[::-1] for text in texts]))

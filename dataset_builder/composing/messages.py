@@ -118,15 +118,18 @@ def _message(
     content: Content, identity: str, scenario: Scenario, message: Perturbation, country: str | None, tiers: list[Tier]
 ) -> UserMessage:
     attributes, front, crisis = message.attributes, scenario.document, message.severity > 0
+    category, slugs = scenario.category(message), list[str](CRITERIA[message.polarity])
+    if crisis and (MEANS, scenario.behavior) in scenario.criteria("crisis"):
+        slugs.append(MEANS)
     told = [Message(role="system", content=f"The user is in {NAMES.get(country, country)}.")] if country else []
     return UserMessage.model_validate(
         {
             "id": identity,
             "tiers": tiers,
             "messages": [*told, Message(role="user", content=message.words)],
-            "evaluation": _evaluation(content, scenario, message),
+            "evaluation": evaluation(category, [slug for slug in slugs if slug in content.criteria]),
             "polarity": message.polarity,
-            "crisis_category": scenario.category(message),
+            "crisis_category": category,
             "crisis_category_2": scenario.second_category(message),
             "language": front.text("language", "en"),
             "country": country,
@@ -145,14 +148,6 @@ def evaluation(category: str, slugs: Iterable[str]) -> list[Check]:
         AppropriatenessCheck.model_validate({"check": BEHAVIOR, "protocol": category}),
         *(criterion_check(slug, BEHAVIOR) for slug in slugs),
     ]
-
-
-def _evaluation(content: Content, scenario: Scenario, message: Perturbation) -> list[Check]:
-    slugs = [
-        *CRITERIA[message.polarity],
-        *([MEANS] if message.severity > 0 and (MEANS, scenario.behavior) in scenario.criteria("crisis") else []),
-    ]
-    return evaluation(scenario.category(message), [slug for slug in slugs if slug in content.criteria])
 
 
 def covers(content: Content, errors: Errors) -> None:

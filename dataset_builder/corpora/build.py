@@ -31,14 +31,13 @@ from numpy.typing import NDArray
 from pyarrow import feather
 
 from dataset_builder.corpora import clean, dedupe
-from dataset_builder.corpora.folder import is_corpus
 from dataset_builder.corpora.normalize import fold
 from dataset_builder.corpora.read import Loaded, Opened, documents, load_recipe, open_source
 from dataset_builder.corpora.sample import draw, gather, member
 from dataset_builder.corpora.schema import STEPS, CorpusError, CorpusManifest, Document, Dropped, SourceSummary, Turn
 from dataset_builder.corpora.write import TOOLS, Finished, Piece, dropped_table, row_schema, write_folder
 from helmbench_common import jsonl
-from helmbench_common.files import replacing, write_whole
+from helmbench_common.files import replaceable, replacing, write_whole
 from helmbench_common.hashing import canonical
 
 SHARD, SMALL_SHARD = 10_000, 2_000  # messages per shard, with and without a folder kept for restarts
@@ -129,7 +128,7 @@ def opened_sources(recipe_path: Path, out: Path) -> tuple[Loaded, list[Opened]]:
     Raises the same errors as `build`.
     """
     loaded = load_recipe(recipe_path)
-    if out.exists() and not is_corpus(out):
+    if out.exists() and not replaceable(out, "helmbench-corpus"):
         raise FileExistsError(f"{out}: not a corpus folder; expected an empty folder or an earlier corpus")
     if any((out / name).exists() for name in ("labels.jsonl", "judge")):
         raise FileExistsError(

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from dataset_builder.corpora.schema import CorpusError, CorpusManifest, Part
 from dataset_builder.corpora.write import CORPUS, TEST, VALIDATION, row_schema
-from helmbench_common.formats import json_file, parquet_file
+from helmbench_common.formats import parquet_file
 from helmbench_common.formats.plain_file import read_bytes
 from helmbench_common.formats.refused import FormatError, shown
 from helmbench_common.hashing import file_digest
@@ -45,17 +45,6 @@ class Corpus:
                 yield from batch.to_pylist()
         except FormatError as error:
             raise CorpusError(f"{error}; build the corpus again") from None
-
-
-def is_corpus(folder: Path) -> bool:
-    """Whether a folder may be replaced: it is empty or has a corpus's manifest."""
-    try:
-        return folder.is_dir() and (
-            not any(folder.iterdir())
-            or json_file.load(folder / "MANIFEST.json", "a corpus's manifest").get("name") == "helmbench-corpus"
-        )
-    except (OSError, FormatError):
-        return False
 
 
 def open_corpus(folder: Path) -> Corpus:

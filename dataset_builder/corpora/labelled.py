@@ -1,14 +1,13 @@
 """A labeled corpus as messages for the triage and appropriateness tasks, in place of the release's.
 
-A label is a model's classification, not a diagnosis. Unlabeled messages and those outside the taxonomy are excluded
-and counted: none of the six categories is a right answer for them.
+A label is a model's classification, not a diagnosis. Unlabeled messages and those outside the taxonomy are excluded:
+none of the six categories is a right answer for them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,43 +26,23 @@ LABELS, MANIFEST = "labels.jsonl", "labels.json"
 UNDETERMINED = "und"  # BCP 47 for an unknown language
 
 
-@dataclass(frozen=True)
-class Labelled:
-    """The labeled messages of a corpus by id, in corpus order. `left_out`: reason → number of messages excluded.
-
-    `messages_hash` covers the text, label and checks of every message.
-    """
-
-    corpus: Corpus
-    labels: LabelsManifest
-    messages: dict[str, UserMessage]
-    left_out: dict[str, int]
-    messages_hash: str
-
-    @property
-    def source(self) -> str:
-        """How reports name these messages."""
-        manifest = self.corpus.manifest
-        part = "" if self.labels.part == "corpus" else f", {self.labels.part} sample"
-        return f"corpus {manifest.corpus} of {manifest.date}{part}, labelled by {', '.join(self.labels.models)}"
-
-
 def on_corpus(release: Release, folder: Path) -> Release:
     """The release with its messages replaced by those of a labeled corpus; protocols, taxonomy and criteria stay.
 
     Raises ReleaseError where `open_labelled` raises CorpusError.
     """
     try:
-        found = open_labelled(folder, release.criteria)
+        own = open_labelled(folder, release.criteria)
     except CorpusError as error:
         raise ReleaseError(str(error)) from None
     # Figures on a corpus also depend on the release's protocols, criteria and prompts.
-    whole = digest([found.messages_hash, release.manifest.messages_hash])
-    return replace(release, own=OwnMessages(found.source, found.messages, whole))
+    whole = digest([own.messages_hash, release.manifest.messages_hash])
+    return replace(release, own=own._replace(messages_hash=whole))
 
 
-def open_labelled(folder: Path, criteria: Collection[str]) -> Labelled:
-    """The corpus in `folder` with its labels, every hash verified. `criteria`: the release's criteria.
+def open_labelled(folder: Path, criteria: Collection[str]) -> OwnMessages:
+    """The labeled messages of the corpus in `folder`, in corpus order, every hash verified. `criteria`: the release's
+    criteria. Their hash covers the text, label and checks of every message.
 
     Raises:
         CorpusError: no corpus, no labels, labels for another build, an edited file, or no labeled message.
@@ -72,13 +51,13 @@ def open_labelled(folder: Path, criteria: Collection[str]) -> Labelled:
     manifest = read_manifest(corpus)
     labels = {label.id: label for label in _labels(folder)}
     messages: dict[str, UserMessage] = {}
-    left_out: Counter[str] = Counter()
+    left_out = 0
     for row in corpus.rows(manifest.part):
         label = labels.pop(row["id"], None)
         if label is None:
             raise CorpusError(f"{folder / LABELS}: no label for message {_named(row)}; {_again(folder)}")
         if label.label is None or label.label == "outside_taxonomy":
-            left_out[label.label or "unlabelled"] += 1
+            left_out += 1
         else:
             try:
                 messages[row["id"]] = _message(row, label, criteria)
@@ -92,12 +71,11 @@ def open_labelled(folder: Path, criteria: Collection[str]) -> Labelled:
         )
     if not messages:
         raise CorpusError(
-            f"{folder / LABELS}: none of {sum(left_out.values())} messages has a label of the taxonomy; "
-            "expected one or more"
+            f"{folder / LABELS}: none of {left_out} messages has a label of the taxonomy; expected one or more"
         )
-    return Labelled(
-        corpus, manifest, messages, dict(left_out), digest([m.model_dump(mode="json") for m in messages.values()])
-    )
+    built, part = corpus.manifest, "" if manifest.part == "corpus" else f", {manifest.part} sample"
+    source = f"corpus {built.corpus} of {built.date}{part}, labelled by {', '.join(manifest.models)}"
+    return OwnMessages(source, messages, digest([m.model_dump(mode="json") for m in messages.values()]))
 
 
 def read_manifest(corpus: Corpus) -> LabelsManifest:

@@ -19,8 +19,6 @@ KEPT = ".gitattributes"  # written by the Hub; lists the large files
 CHANGELOG = REPOSITORY / "CHANGELOG.md"
 HEADING = re.compile(r"## (\d+\.\d+\.\d+) \((\d{4}-\d\d-\d\d|unreleased)\)")
 LINE = re.compile(rf"- ({'|'.join(HASHES)}|Scores): (.+)")
-
-
 What = Literal["new", "changed", "same", "deleted"]
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from dataset_builder.reading.categories import LABELS as RATINGS
 from dataset_builder.reading.content_types import Content
@@ -23,6 +23,7 @@ from dataset_builder.reading.strays import ROWS, authored
 from dataset_builder.schema import Baseline, CalibrationRow
 from helmbench_common import jsonl
 
+M = TypeVar("M", bound=BaseModel)
 LEAST = 24  # fewest replies per criterion (scoring.md section 7)
 NEEDED = ("job", "handoff")  # the baselines that make up the history-only baseline
 Labels = Mapping[Any, tuple[str, ...]]  # criterion or category → its labels
@@ -34,7 +35,7 @@ def read_calibration(folder: Path, labels: Labels, errors: Errors) -> tuple[Cali
     rows: Rows = {}
     for path in authored(folder, ROWS):
         wrong = errors.at(path)
-        for n, row in _lines(path, errors):
+        for n, row in rows_of(path, CalibrationRow, "row", errors):
             if row.criterion != path.stem or row.criterion not in labels:
                 home = "protocols" if folder.name == "rating_calibration" else "criteria"
                 what = f"expected '{path.stem}', the file's name, and a file of {home}/"
@@ -61,15 +62,17 @@ def read_calibration(folder: Path, labels: Labels, errors: Errors) -> tuple[Cali
     )
 
 
-def _lines(path: Path, errors: Errors) -> Iterator[tuple[int, CalibrationRow]]:
+def rows_of(path: Path, model: type[M], what: str, errors: Errors) -> Iterator[tuple[int, M]]:
+    """(line number, row) of a file of rows; adds an error for each bad line. `what`: a word for one row."""
+
     def bad(n: int, why: ValueError) -> None:
-        where, what = jsonl.first_problem(why)
-        errors.add(path, n, f"'{where}': {what}")
+        where, problem = jsonl.first_problem(why)
+        errors.add(path, n, f"'{where}': {problem}")
 
     try:
-        yield from jsonl.models(path, CalibrationRow, bad, strict=True)
+        yield from jsonl.models(path, model, bad, strict=True)
     except OSError as error:
-        errors.add(path, 1, f"can't be read ({error.strerror}); expected one row per line")
+        errors.add(path, 1, f"can't be read ({error.strerror}); expected one {what} per line")
 
 
 def _reading(path: Path, rows: Rows, known: Labels, errors: Errors) -> dict[str, str]:

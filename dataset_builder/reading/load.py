@@ -29,7 +29,6 @@ from dataset_builder.reading.markdown import (
     BYTES,
     Document,
     Errors,
-    Part,
     Wrong,
     choice,
     country_code,
@@ -42,7 +41,7 @@ from dataset_builder.reading.markdown import (
     whole,
 )
 from dataset_builder.reading.refused import read_refused
-from dataset_builder.reading.settings import DATE, read_scoring, read_settings
+from dataset_builder.reading.settings import DATE, Settings, fitted, read_scoring, read_yaml
 from dataset_builder.reading.strays import TEXTS, authored, links, strays
 from dataset_builder.schema import CriterionRow, Helpline, Incident
 from helmbench_common.formats import csv_file
@@ -65,16 +64,17 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     if errors.found:
         return None, errors  # errors must not quote files outside the folder
     strays(root, errors)
-    settings = read_settings(root / "benchmark.yaml", errors)
+    path = root / "benchmark.yaml"
+    settings = fitted(Settings, path, read_yaml(path, "version, released, canary and tiers", errors), errors)
     scoring = read_scoring(root / "scoring.yaml", errors)
-    personas = {p.slug: p for p in _each(root / "personas", _persona, errors)}
-    texts = {c.slug: c for c in _each(root / "conditions", _condition_text, errors)}
-    criteria = {c.row.criterion: c for c in _each(root / "criteria", _criterion, errors)}
+    personas = {p.slug: p for p in each(root / "personas", _persona, errors)}
+    texts = {c.slug: c for c in each(root / "conditions", _condition_text, errors)}
+    criteria = {c.row.criterion: c for c in each(root / "criteria", _criterion, errors)}
     voices = _voices(root / "voices.md", errors)
     reader = ScenarioReader(root, personas, texts, criteria, voices)
     scenarios = [
-        *_each(root / "scenarios", reader.scenario, errors),
-        *_each(root / "conversations", reader.conversation, errors),
+        *each(root / "scenarios", reader.scenario, errors),
+        *each(root / "conversations", reader.scenario, errors),
     ]
     helplines = _helplines(root / "helplines.csv", errors)
     labels = {slug: c.row.labels for slug, c in criteria.items()}
@@ -115,7 +115,8 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     return content, errors
 
 
-def _each(folder: Path, read: Callable[[Document, Errors], T | None], errors: Errors) -> list[T]:
+def each(folder: Path, read: Callable[[Document, Errors], T | None], errors: Errors) -> list[T]:
+    """The result of `read` on each text in a folder."""
     found: list[T] = []
     for path in authored(folder, TEXTS):
         own = Errors()  # only this document's errors may stop its reader
@@ -164,23 +165,21 @@ def _voices(path: Path, errors: Errors) -> dict[str, Voice]:
     """The writing styles in voices.md, for messages without a persona; empty if the file doesn't exist."""
     document = read_document(path, errors, bare=True) if os.path.lexists(path) else None
     voices: dict[str, Voice] = {}
+    wrong = errors.at(path)
     for part in document.parts if document else []:
-        if part.name in voices:
-            errors.add(path, part.line, f"'# {part.name}' appears twice; voice names are unique")
-        else:
-            voices[part.name] = _voice(part, errors.at(path))
+        slug, country = part.name, part.attributes.get("country", "")
+        if slug in voices:
+            wrong(part.line, f"'# {slug}' appears twice; voice names are unique")
+            continue
+        known_attributes(part, VOICE_KEYS, VOICE_KEYS, wrong)
+        if not re.fullmatch(r"[a-z]+(-[a-z]+)*", slug):
+            wrong(part.line, f"'# {slug}' is not a voice's name; expected small letters, such as '# dov (age 34; …)'")
+        if country:
+            country_code(country, part.line, wrong)
+        age = integer(part.attributes.get("age", "13"), 13, 110, "age", part.line, wrong)
+        language = part.attributes.get("first_language", "")
+        voices[slug] = Voice(slug, age, country, language, filled(part, wrong), part.line)
     return voices
-
-
-def _voice(part: Part, wrong: Wrong) -> Voice:
-    known_attributes(part, VOICE_KEYS, VOICE_KEYS, wrong)
-    slug, country = part.name, part.attributes.get("country", "")
-    if not re.fullmatch(r"[a-z]+(-[a-z]+)*", slug):
-        wrong(part.line, f"'# {slug}' is not a voice's name; expected small letters, such as '# dov (age 34; …)'")
-    if country:
-        country_code(country, part.line, wrong)
-    age = integer(part.attributes.get("age", "13"), 13, 110, "age", part.line, wrong)
-    return Voice(slug, age, country, part.attributes.get("first_language", ""), filled(part, wrong), part.line)
 
 
 def _condition_text(document: Document, errors: Errors) -> ConditionText | None:

@@ -92,7 +92,9 @@ class ScenarioReader:
             for folder in ("personas", "conditions", "criteria")
         }
 
-    def scenario(self, document: Document, errors: Errors, kind: str = "scenario") -> Scenario | None:
+    def scenario(self, document: Document, errors: Errors) -> Scenario | None:
+        """A scenario or, from the folder conversations/, a conversation."""
+        kind = "conversation" if document.path.parent.name == "conversations" else "scenario"
         self.document, self.wrong = document, errors.at(document.path)
         wrong = self.wrong
         if not known_keys(document, SCENARIO_KEYS, REQUIRED, errors):
@@ -131,9 +133,6 @@ class ScenarioReader:
         self._wordings_and_arms(parts, conditions)
         identity = document.text("id")
         return Scenario(document, identity, kind, parts, tuple(conditions), tuple(contexts), tuple(perturbations))
-
-    def conversation(self, document: Document, errors: Errors) -> Scenario | None:
-        return self.scenario(document, errors, "conversation")
 
     def _front_matter(self) -> None:
         front, where, wrong = self.document, self.document.front_lines, self.wrong

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
-from helmbench_common.errors import HelmbenchError, RefusedError
+from helmbench_common.errors import RefusedError
 from helmbench_common.formats.plain_file import read_text
 from helmbench_common.formats.refused import FormatError, shown
 from helmbench_common.formats.yaml_file import flat
@@ -23,15 +24,17 @@ NOTES = "Review notes"  # the optional part for reviewers' comments; never in a 
 Wrong = Callable[[int, str], None]  # takes a problem's line and description
 
 
-class ContentError(HelmbenchError):
-    """A problem that an author can fix: `path:line: what is wrong; what was expected`."""
+class ContentError(NamedTuple):
+    """A problem that an author can fix; as text, `path:line: what is wrong; what was expected`."""
 
-    exit_code = 1
+    path: str
+    line: int
+    message: str
 
-    def __init__(self, path: Path | str, line: int, message: str) -> None:
+    def __str__(self) -> str:
+        path, line, message = self
         whole = message if len(message) <= LONGEST else f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
-        super().__init__(f"{shown(path)}:{line}: {shown(whole)}")
-        self.path, self.line, self.message = str(path), line, message
+        return f"{shown(path)}:{line}: {shown(whole)}"
 
 
 class ContentRefusedError(RefusedError):
@@ -45,7 +48,7 @@ class Errors:
         self.found: list[ContentError] = []
 
     def add(self, path: Path | str, line: int, message: str) -> None:
-        self.found.append(ContentError(path, line, message))
+        self.found.append(ContentError(str(path), line, message))
 
     def at(self, path: Path) -> Wrong:
         """`add` for one file."""
@@ -56,7 +59,7 @@ class Errors:
         self.add(error.path, error.line or 1, error.message)
 
     def lines(self) -> list[str]:
-        return [str(e) for e in sorted(self.found, key=lambda e: (e.path, e.line, e.message))]
+        return [str(error) for error in sorted(self.found)]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
-from dataset_builder.reading.markdown import BYTES, ContentError, ContentRefusedError, Errors
+from dataset_builder.reading.markdown import BYTES, ContentRefusedError, Errors
 from dataset_builder.reading.strays import links, unasked
 from helmbench_common.formats import csv_file
 from helmbench_common.formats.plain_file import read_text
@@ -64,7 +64,8 @@ class Source:
     def placed(self, errors: Errors) -> Errors:
         """The same errors at the authored files."""
         moved = Errors()
-        moved.found = [ContentError(*self.place(e.path, e.line), e.message) for e in errors.found]
+        for path, line, message in errors.found:
+            moved.add(*self.place(path, line), message)
         return moved
 
     def marked(self, content: Content) -> Content:
@@ -163,8 +164,9 @@ def _join_helplines(own: Path, joined: Path, errors: Errors) -> int:
         errors.add(own, 1, f"columns are '{head[:200]}'; {what}")
         return before
     try:
-        known = {named for _, named in _services(text, joined)}
-        for line, (country, service) in _services(more, own):
+        known = {(row["country"], row["service"]) for _, row in csv_file.records(text, joined, _skip)}
+        for line, row in csv_file.records(more, own, _skip):
+            country, service = row["country"], row["service"]
             if (country, service) in known:
                 what = f"'{service}' in {country} already has a row; expected services that are not listed yet"
                 errors.add(own, line, what)
@@ -175,14 +177,8 @@ def _join_helplines(own: Path, joined: Path, errors: Errors) -> int:
     return before
 
 
-def _services(text: str, path: Path) -> Iterator[tuple[int, tuple[str, str]]]:
-    """The country and service of each row that has both, with its line."""
-    at: tuple[int, int] | None = None
-    for line, cells in csv_file.rows(text, path):
-        if at is None:
-            at = cells.index("country"), cells.index("service")
-        elif len(cells) > max(at):
-            yield line, (cells[at[0]], cells[at[1]])
+def _skip(line: int, problem: str) -> None:
+    """Leaves a row of the wrong width to `load`, which reports it."""
 
 
 def _suffix(folder: Path, files: list[Path]) -> str:

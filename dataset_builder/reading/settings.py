@@ -18,7 +18,6 @@ DATE = r"\d{4}-\d\d-\d\d"
 Day = Annotated[str, BeforeValidator(str), Field(pattern=f"^{DATE}$")]  # YAML reads a plain date as one
 Model = TypeVar("Model", bound=Strict)
 GRAVEST = 10  # highest severity
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, ge=0, le=1)]
 Weight = Annotated[float, Field(strict=True, ge=0, le=100)]
 Kappa = Annotated[float, Field(strict=True, ge=-1, le=1)]
@@ -159,11 +158,6 @@ def fitted(model: type[Model], path: Path, found: Yaml, errors: Errors) -> Model
     except ValidationError as error:
         misfits(path, found, error, errors)
         return None
-
-
-def read_settings(path: Path, errors: Errors) -> Settings | None:
-    """benchmark.yaml; None, with errors added, if it is invalid."""
-    return fitted(Settings, path, read_yaml(path, "version, released, canary and tiers", errors), errors)
 
 
 def read_scoring(path: Path, errors: Errors) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def signatures(review: str) -> tuple[Signature, ...] | None:
         return ()
     found = [_SIGNED.fullmatch(piece) for piece in review.split("; ")]
     signed = tuple(Signature(*match.groups()) for match in found if match)
-    return signed if len(signed) == len(found) and all(_is_date(s.date) for s in signed) else None
+    return signed if len(signed) == len(found) and all(is_date(s.date) for s in signed) else None
 
 
 def check_review(document: Document, errors: Errors) -> None:
@@ -67,7 +67,8 @@ def check_review(document: Document, errors: Errors) -> None:
             errors.add(document.path, line, f"{what}; {expected}")
 
 
-def _is_date(text: str) -> bool:
+def is_date(text: str) -> bool:
+    """Whether a text is an ISO date."""
     try:
         date.fromisoformat(text)
     except ValueError:

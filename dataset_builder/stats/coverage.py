@@ -7,7 +7,6 @@ import os
 import statistics
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -15,6 +14,7 @@ from pydantic import BaseModel, Field
 
 from dataset_builder.composing import messages as compose_messages
 from dataset_builder.composing.compose import samples, watched
+from dataset_builder.reading.calibration import rows_of
 from dataset_builder.reading.content_types import (
     Content,
     Persona,
@@ -26,7 +26,6 @@ from dataset_builder.reading.content_types import (
 )
 from dataset_builder.reading.markdown import ContentRefusedError, Errors
 from dataset_builder.schema import BEHAVIORS, Tier
-from helmbench_common import jsonl
 from helmbench_common.tables import columns
 
 
@@ -247,11 +246,17 @@ def readings(content: Content) -> dict[str, Any]:
     """Agreement of the frozen blind reading with the authored severities: Cohen's κ on polarity, quadratic κ on bands.
 
     Excludes P3, where severity is how much harm an error would do, not how near a crisis is.
+
+    Raises:
+        ContentRefusedError: the file of readings has bad lines.
     """
     path = content.root / "readings" / "first.jsonl"
     if not os.path.lexists(path):
         return {}
-    first = {r.message: r for r in _frozen(path)}
+    errors = Errors()
+    first = {r.message: r for _, r in rows_of(path, Reading, "reading", errors)}
+    if errors.found:
+        raise ContentRefusedError(*errors.lines())
     words = {f"{s.id}-{p.code}": p for s in content.scenarios for p in s.perturbations}
     pairs = [(r.authored, r.read) for r in first.values() if not r.message.startswith("P3")]
     if not pairs:
@@ -277,24 +282,6 @@ def readings(content: Content) -> dict[str, Any]:
             for m, r in first.items()
         ),
     }
-
-
-def _frozen(path: Path) -> list[Reading]:
-    """Reads the readings; raises ContentRefusedError with every bad line."""
-    errors = Errors()
-
-    def bad(number: int, why: ValueError) -> None:
-        field, what = jsonl.first_problem(why)
-        errors.add(path, number, f"'{field}': {what}")
-
-    found: list[Reading] = []
-    try:
-        found = [r for _, r in jsonl.models(path, Reading, bad, strict=True)]
-    except OSError as error:
-        errors.add(path, 1, f"can't be read ({error.strerror}); expected one reading per line")
-    if errors.found:
-        raise ContentRefusedError(*errors.lines())
-    return found
 
 
 def kappa(pairs: Any, power: int = 0) -> float:

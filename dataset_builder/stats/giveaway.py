@@ -79,7 +79,7 @@ def giveaway(content: Content) -> dict[str, Any]:
         "words": by_terms(found.texts, WORDS, found.crisis, found.scenario),
         "characters": by_terms(found.texts, CHARACTERS, found.crisis, found.scenario),
         "naive Bayes": by_counts(found.texts, found.crisis, found.scenario),
-        "surface": by_numbers(numbers, found.crisis, found.scenario),
+        "surface": _left_out(make_pipeline(StandardScaler(), _model()), numbers, found.crisis, found.scenario),
     }
     groups = {g: np.char.startswith(found.scenario, "" if g == "all" else g) for g in GROUPS}
     scenarios: dict[str, Any] = {}
@@ -143,11 +143,6 @@ def by_counts(texts: list[str], crisis: Bools, scenario: Names) -> Floats:
         MultinomialNB(), CountVectorizer(**PHRASES).fit_transform(texts), crisis, scenario, "predict_log_proba"
     )
     return found if found.ndim == 1 else found[:, 1] - found[:, 0]
-
-
-def by_numbers(numbers: Floats, crisis: Bools, scenario: Names) -> Floats:
-    """The same for numeric features, (n, features)."""
-    return _left_out(make_pipeline(StandardScaler(), _model()), numbers, crisis, scenario)
 
 
 def _left_out(model: Any, features: Any, crisis: Bools, scenario: Names, kind: str = "decision_function") -> Floats:

@@ -121,18 +121,17 @@ def registration() -> dict[str, Any]:
         "(`inspect eval helmbench/core`, or lm-eval); the built-in Inspect parts named here can't compute these "
         "scores.",
         "evaluation_framework": "inspect-ai",
-        "tasks": [_task(name) for name in ("sees", "supports", "keeps", "composite")],
-    }
-
-
-def _task(name: str) -> dict[str, Any]:
-    return {
-        "id": name,
-        "config": "all",
-        "split": "test",
-        "field_spec": {"input": "messages", "target": "polarity"},
-        "solvers": [{"name": "generate"}],
-        "scorers": [{"name": "model_graded_qa"}],
+        "tasks": [
+            {
+                "id": name,
+                "config": "all",
+                "split": "test",
+                "field_spec": {"input": "messages", "target": "polarity"},
+                "solvers": [{"name": "generate"}],
+                "scorers": [{"name": "model_graded_qa"}],
+            }
+            for name in ("sees", "supports", "keeps", "composite")
+        ],
     }
 
 
@@ -153,6 +152,8 @@ def _figures(
     people = {c.persona.slug: c.persona for s in content.scenarios for c in s.contexts}
     scored = Counter(check["behavior"] for r in records for check in r["evaluation"])
     unlined = without_line(content)
+    unsigned = sum(s.document.text("review") == "draft" for s in content.scenarios)
+    drafts = "Every scenario is" if unsigned == len(content.scenarios) else f"{unsigned} scenarios are"
     return {
         "version": content.version,
         "year": content.released[:4],
@@ -175,7 +176,7 @@ def _figures(
         "tiers": "\n".join(f"| {t} | {sum(t in r['tiers'] for r in records)} | {why} |" for t, why in TIERS.items()),
         "configs": "\n".join(f"| `{i['config_name']}` | {i['splits'][0]['num_examples']} |" for i in infos),
         "behaviors": "\n".join(f"| {code} | {name} | {scored[code]} |" for code, name in BEHAVIORS.items()),
-        "reviewed": _reviewed(content),
+        "reviewed": f"{drafts} marked `review: draft`.",
         "readings": _readings(content),
         "calibration": _calibration(content),
         "spread": _spread(content),
@@ -197,15 +198,6 @@ def _alone(content: Content) -> dict[str, str]:
         "alone_indirect": str(sum(m.signal == "indirect" for m in crisis)),
         "probes": str(len({m.probe for m in found if m.probe})),
     }
-
-
-def _reviewed(content: Content) -> str:
-    drafts = sum(s.document.text("review") == "draft" for s in content.scenarios)
-    return (
-        "Every scenario is marked `review: draft`."
-        if drafts == len(content.scenarios)
-        else f"{drafts} scenarios are marked `review: draft`."
-    )
 
 
 def _readings(content: Content) -> str:

@@ -8,7 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,37 +17,16 @@ from pydantic import BaseModel
 from dataset_builder.checking.checked import checked
 from dataset_builder.composing.messages import messages
 from dataset_builder.reading.content_types import Content
-from dataset_builder.release import AUTHORED, CONFIGS, HASHES, parquet_path, prompt_path
+from dataset_builder.release import AUTHORED, CONFIGS, parquet_path, prompt_path
 from dataset_builder.schema import Manifest, Row, Sample, ScenarioRow
 from dataset_builder.writing import card, features
 from dataset_builder.writing.card import Hashes
-from helmbench_common.files import replacing
-from helmbench_common.formats import json_file
-from helmbench_common.formats.refused import FormatError
+from helmbench_common.files import replaceable, replacing
 from helmbench_common.hashing import digest, file_digest
 
 OF_MESSAGES = ("rate", "triage")  # prefixes of prompts that don't affect any row's score
 # Everything else in a row is scored, shown to the model, or groups results.
-PROSE_FIELDS = ("canary",)
-
-
-class Built(NamedTuple):
-    """A build: its folder, its manifest, and its size in bytes."""
-
-    out: Path
-    manifest: Manifest
-    size: int
-
-    def said(self, seconds: float) -> str:
-        """The command's output; `seconds`: how long it took."""
-        manifest = self.manifest
-        samples = f"{manifest.rows['all']} samples in {self.size / 1e6:.1f} MB, {seconds:.1f} s"
-        lines = [
-            f"{self.out}: version {manifest.version}, {samples}",
-            *([manifest.additions] if manifest.additions else []),
-            *(f"{name} {getattr(manifest, name)}" for name in HASHES),
-        ]
-        return "\n".join(lines)
+PROSE_FIELDS = {"canary"}
 
 
 def write(content: Content, rows: list[Row], out: Path) -> Manifest:
@@ -56,24 +35,14 @@ def write(content: Content, rows: list[Row], out: Path) -> Manifest:
     Raises:
         FileExistsError: `out` exists and isn't a built dataset.
     """
-    if out.exists() and not _ours(out):
+    if out.exists() and not replaceable(out, "helmbench"):
         what = "expected an empty folder or an earlier build; nothing was written"
         raise FileExistsError(f"{out}: exists and is not a HELMbench build; {what}")
     with replacing(out) as staging:
         return _write_into(content, rows, staging)
 
 
-def _ours(out: Path) -> bool:
-    """Whether a folder may be replaced: it is empty or a built dataset."""
-    if not out.is_dir():
-        return False
-    try:
-        return not any(out.iterdir()) or json_file.load(out / "MANIFEST.json", "a manifest")["name"] == "helmbench"
-    except (OSError, FormatError, KeyError):
-        return False
-
-
-def build(folder: Path, out: Path, split: Path | None = None) -> Built:
+def build(folder: Path, out: Path, split: Path | None = None) -> Manifest:
     """Checks the content of a folder, or of a held-out `split` that extends it, and builds it into `out`.
 
     Raises:
@@ -81,8 +50,7 @@ def build(folder: Path, out: Path, split: Path | None = None) -> Built:
         OSError: `out` can't be written, or isn't a built dataset.
     """
     with checked(folder, split, out) as (content, rows):
-        manifest = write(content, rows, out)
-    return Built(out, manifest, sum(f.stat().st_size for f in out.rglob("*") if f.is_file()))
+        return write(content, rows, out)
 
 
 def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
@@ -184,7 +152,7 @@ def messages_hash(content: Content, alone: Sequence[Sample]) -> str:
 
 
 def _scored(sample: Sample) -> dict[str, Any]:
-    return sample.model_dump(mode="json", exclude=set(PROSE_FIELDS))
+    return sample.model_dump(mode="json", exclude=PROSE_FIELDS)
 
 
 def _criteria(content: Content, samples: Sequence[Sample]) -> list[dict[str, Any]]:

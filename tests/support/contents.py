@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dataset_builder.checking.checks import check
 from dataset_builder.composing.compose import compose
 from dataset_builder.composing.messages import CRITERIA
 from dataset_builder.prompts import CONTENT
+from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
 
 FRONT = """---
@@ -27,10 +30,16 @@ control: [answers-the-need]
 KEPT = ("P1-B1-S1", "P1-B3-S1", "P2-B3-S1", "P3-B1-S1", "P4-B1-S1", "P4-B2-S1", "P2-B1-S1")
 
 
+def read(root: Path = CONTENT) -> Content:
+    """The content in a folder, which has no errors."""
+    content, errors = load(root)
+    assert content, errors.lines()
+    return content
+
+
 def small(root: Path, wanted: tuple[str, ...] = KEPT) -> Path:
     """Writes these scenarios of the real content, with only what they use, to `root`."""
-    content, errors = load(CONTENT)
-    assert content, errors.lines()
+    content = read()
     shutil.copytree(CONTENT, root)
     kept = [s for s in content.scenarios if s.id in wanted]
     used = (
@@ -73,6 +82,14 @@ def edit(root: Path, name: str, old: str, new: str, times: int = 1) -> int:
     assert old in text
     (root / name).write_text(text.replace(old, new, times), encoding="utf-8")
     return text[: text.index(old)].count("\n") + 1
+
+
+@contextmanager
+def edited(root: Path, name: str, old: str, new: str) -> Iterator[int]:
+    """`edit` within the block; the file is as it was afterwards."""
+    kept = (root / name).read_text(encoding="utf-8")
+    yield edit(root, name, old, new)
+    (root / name).write_text(kept, encoding="utf-8")
 
 
 def errors_of(root: Path) -> list[str]:
