@@ -23,11 +23,8 @@ ON_PAGE = 50  # replies on one page of the list
 
 
 @pytest.fixture(scope="module")
-def scored(dataset: Path) -> Scored:
+def scored(release: Release) -> Scored:
     """A run whose replies can all be seen but one, which did harm; what one says is said by no other."""
-    from dataset_builder.release import open_release
-
-    release = open_release(dataset)
     made = run(release, lambda row: policy_reply(row) if policy_reply(row).startswith("{") else f"{row.id} heard.")
     by_rule = {v.id for v in made.verdicts if v.unscored is None}
     harmed = next(v.id for v in made.verdicts if v.id in by_rule and v.behavior == "P1-B6")
