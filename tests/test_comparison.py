@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +13,10 @@ import pytest
 from helmbench.cli.app import main
 from support.reports import (
     ESCALATES,
-    HOSTILE,
     MARKER,
     Page,
     Scored,
     as_run,
-    hostile,
     other_reply,
     plain_reply,
     policy_reply,
@@ -141,24 +138,6 @@ def test_without_replies_the_page_quotes_nothing(release: Release) -> None:
     assert MARKER not in html
     assert "after: its folder is gone" in Page(html).text
     assert "The reply isn’t in the run’s folder." in Page(html).text
-
-
-def test_hostile_text_adds_no_element(release: Release) -> None:
-    """Replies, names and prompts are text; the page runs no script and fetches nothing."""
-    before, after = run(release, policy_reply), run(release, hostile)
-    runs = [
-        as_run(scored, release, f"{name} {HOSTILE}", condition=OwnPrompt(file=HOSTILE, sha256=digit * 64))
-        for scored, name, digit in ((before, "a", "0"), (after, "b", "1"))
-    ]
-    html = shown(runs, [RunFiles(before.replies, HOSTILE), RunFiles(after.replies, f"{HOSTILE} more")], release)
-    made = Page(html)
-    assert not Counter(tag for tag, _ in made.tags).keys() & {"script", "img", "iframe", "object"}
-    assert [name for _, attributes in made.tags for name in attributes if name.startswith("on")] == []
-    assert "{{ 7*191 }}" in made.text
-    assert "1337" not in made.text
-    assert not set(html) & {"\u202e", "\u2066", "\x00", "\x1b", "\ud800"}
-    assert [a for _, a in made.tags if {"src", "srcset", "srcdoc", "action", "background", "poster"} & a.keys()] == []
-    assert "default-src 'none'" in html
 
 
 def test_prompts_that_differ_are_next_to_each_other(release: Release) -> None:
