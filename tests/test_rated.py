@@ -19,7 +19,7 @@ from support.judge_server import JudgeServer, Said, said, stopped_at_the_end
 from support.scores import scores
 from support.transcript_pages import everything, told
 
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import Release
 from helmbench_common.http import retry
 from judge.report.page import TRANSCRIPTS
 from judge.schema import RATINGS, Scorecard, Verdict
@@ -28,12 +28,6 @@ FEW = 8  # messages, of the lite tier's
 MARKER = "zebra-quarantine-7319"
 Server = Callable[[], JudgeServer]
 Capture = pytest.CaptureFixture[str]
-
-
-@pytest.fixture(scope="module")
-def release(dataset: Path) -> Release:
-    """The built dataset, opened once for this module, which only reads it."""
-    return open_release(dataset)
 
 
 @pytest.fixture
