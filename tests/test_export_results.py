@@ -8,16 +8,11 @@ from pathlib import Path
 
 import pytest
 from helmbench.cli.app import main
-from support.submission_runs import MARKER, Opened, copied, judged_by_model, judged_offline
+from support.submission_runs import MARKER, Opened, copied, judged_offline
 
 from dataset_builder.release import Release
 
 Export = Callable[..., int]  # a submission, where to, and more options
-
-
-@pytest.fixture(scope="module")
-def judged(small: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return judged_by_model(tmp_path_factory.mktemp("judged"), small)
 
 
 @pytest.fixture
