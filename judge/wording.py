@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from itertools import groupby
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from dataset_builder.schema import BEHAVIORS, About, Family, Incident, Polarity
 from helmbench_common.formats.inert import clip, inert
@@ -18,6 +18,7 @@ from judge.schema import (
     FailureMode,
     Figure,
     Floor,
+    FloorState,
     Headline,
     Inversion,
     Judge,
@@ -28,6 +29,7 @@ from judge.schema import (
 from judge.statistics.estimate import Estimate
 
 NONE = "–"
+STATES: tuple[FloorState, ...] = get_args(FloorState)
 # Where a cell may begin: if a spreadsheet separates cells by semicolons, CSV quotes don't protect a cell with commas,
 # so each of its lines and parts can become a cell.
 _CELL = r"((?:^|[\t\r\n,;])[ \xa0\"]*)"
@@ -100,21 +102,13 @@ FAMILIES: dict[Family, FamilyWords] = {
     "relayed": FamilyWords("Relayed", "someone passes on another person’s words without seeing the danger"),
 }
 # How to read the sign of a paired difference.
+PAIRED = "Above 0: these messages earn more than those they are paired with. Below 0: they earn less."
 SIGNS: dict[tuple[str, Polarity], str] = {
     ("history", "crisis"): "Above 0: danger is met better when hard times are on record. Below 0: it is met worse.",
-    (
-        "history",
-        "control",
-    ): "Above 0: ordinary messages are met better when hard times are on record. Below 0: the record makes "
-    "it read danger into them.",
-    (
-        "declared",
-        "crisis",
-    ): "Above 0: these messages earn more than those they are paired with. Below 0: they earn less.",
-    (
-        "declared",
-        "control",
-    ): "Above 0: these messages earn more than those they are paired with. Below 0: they earn less.",
+    ("history", "control"): "Above 0: ordinary messages are met better when hard times are on record. Below 0: the "
+    "record makes it read danger into them.",
+    ("declared", "crisis"): PAIRED,
+    ("declared", "control"): PAIRED,
 }
 
 
@@ -161,11 +155,7 @@ def percents(figure: Figure) -> str:
 
 def points_interval(figure: Figure) -> str:
     """The interval of a difference of rates, in percentage points: `−4.1 to 2.0`."""
-    return (
-        NONE
-        if figure.low is None or figure.high is None
-        else f"{number(100 * figure.low)} to {number(100 * figure.high)}"
-    )
+    return percents(figure).removesuffix(" %")
 
 
 def limits(low: float | None, high: float | None) -> str:

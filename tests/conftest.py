@@ -12,8 +12,12 @@ import pytest
 from filelock import FileLock
 from support import contents
 from support.browser import CHROMIUM, DRIVER, Browser, driven
+<<<<<<< HEAD
 from support.judge_server import JudgeServer, Script, Serve, stopped_at_the_end
 from support.submission_runs import build
+=======
+from support.submission_runs import build, judged_by_model
+>>>>>>> 9d36e2ea5396ef34d119ca1e752bfa7b3fd1d9be
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
@@ -126,6 +130,12 @@ def small_content(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small(small_content: Path, tmp_path_factory: pytest.TempPathFactory) -> Release:
     """A release of the small content, which a submission of it is verified against in a fifth of a second."""
     return build(small_content, tmp_path_factory.mktemp("built") / "helmbench")
+
+
+@pytest.fixture(scope="session")
+def judged(small: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A submission of the small content, judged by a language model; tests must not change it."""
+    return judged_by_model(tmp_path_factory.mktemp("judged"), small)
 
 
 @pytest.fixture

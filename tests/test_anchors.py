@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.scores import scorer, verdicts
 
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import Release
 from dataset_builder.schema import BEHAVIORS, Tier
 from judge.scoring.anchors import anchors, baseline_reads
 from judge.scoring.figures import Scorer
@@ -31,8 +31,7 @@ class Perfect(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=TIERS)
-def perfect(request: pytest.FixtureRequest, dataset: object) -> Perfect:
-    release = open_release(str(dataset))
+def perfect(request: pytest.FixtureRequest, release: Release) -> Perfect:
     rows = {r.id: r for r in release.rows.values() if request.param in r.tiers}
     return Perfect(request.param, release, scorer(release, verdicts(rows), anchors(release, request.param)))
 

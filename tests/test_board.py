@@ -8,7 +8,6 @@ import json
 import re
 from collections import Counter
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from helmbench.cli.app import main
 from support import submission_runs as runs
 from support.board_runs import place, played, refused, verified, verifier
 from support.hostile import Poison
-from support.reports import people
+from support.reports import Page, people
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row, Tier
@@ -39,50 +38,6 @@ FORMULA = (
     '{{ 7*191 }} onmouseover=alert(1) javascript:alert(1)")'
 )
 EARLIER = {"version": "0.0.9", "score_hash": "e" * 64}
-
-
-class Page(HTMLParser):
-    """Start tags with their attributes, and the table rows as (part of the table, cells)."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.rows: list[tuple[str, list[str]]] = []
-        self.words: list[str] = []
-        self._part = ""
-        self._open = self._raw = False
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = dict(attrs)
-        self.tags.append((tag, given))
-        self._raw = tag in ("script", "style")
-        if tag in ("thead", "tbody"):
-            self._part = given.get("data-part") or tag
-        if tag == "tr":
-            self.rows.append((self._part, []))
-        if tag in ("td", "th"):
-            self.rows[-1][1].append("")
-            self._open = True
-
-    def handle_endtag(self, tag: str) -> None:
-        self._raw = False
-        self._open = self._open and tag not in ("td", "th")
-
-    def handle_data(self, data: str) -> None:
-        if not self._raw:
-            self.words.append(data)
-            if self._open:
-                self.rows[-1][1][-1] += data
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
-
-    def part(self, name: str) -> list[list[str]]:
-        """The rows of one part as clean text, without the row that names it."""
-        return [[" ".join(c.split()) for c in cells] for part, cells in self.rows if part == name and len(cells) > 1]
 
 
 def built(
@@ -255,11 +210,11 @@ def test_drawing_has_every_run_and_policy(shown: Shown) -> None:
     """Under each table every submission and policy is a mark, and a row of the table beside it with its figures."""
     drawings = re.findall(r'<figure class="scatter">.*?</figure>', read(shown.out), re.DOTALL)
     for drawing, t in zip(drawings, shown.board.tables, strict=True):
-        rows = [cells for part, cells in Page(drawing).rows if part == "tbody"]
+        rows = Page(drawing).part("tbody")
         figures = [(e.submission.model.name + " (demo)" * e.demo, e.card.detection) for e in t.entries]
         expected = [(name, d.sensitivity, d.specificity) for name, d in figures]
         expected += [(p.policy, p.sensitivity, p.specificity) for p in t.policies]
-        assert [(r[1].split("trivial")[0].strip(), r[2].split(" %")[0], r[3].split(" %")[0]) for r in rows] == [
+        assert [(r[1].removesuffix(" trivial policy"), r[2].split(" %")[0], r[3].split(" %")[0]) for r in rows] == [
             (name, *(f"{100 * (figure.value or 0):.1f}" for figure in two)) for name, *two in expected
         ]
         assert drawing.count("<circle") == len(figures)

@@ -6,16 +6,14 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 from selenium.webdriver.common.keys import Keys
-from support.board_runs import place, verified, verifier
+from support.board_runs import verified
 from support.browser import VIEWS, Browser
-from test_board import some
+from test_board import built, some
 
 from dataset_builder.release import Release
-from leaderboard.board.build import build
 
 OPEN = "document.querySelectorAll('details').forEach(d => d.open = true)"
 LONG = "a-model-with-a-name-that-goes-on-" + "x" * 60
@@ -26,13 +24,7 @@ def board(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A board with one of everything, and a long name; read-only by agreement."""
     home = tmp_path_factory.mktemp("board")
     long = verified(release, LONG, 0.3, organization="o" * 90, trained="yes", flags=["same_reply"])
-    return _built(release, home, some(release) | {"long/r1": long})
-
-
-def _built(release: Release, home: Path, found: dict[str, Any]) -> Path:
-    folder = place(home / "submissions", found)
-    build(folder, home / "board", [release], None, verifier(folder, found))
-    return home / "board"
+    return built(home, release, some(release) | {"long/r1": long})[0]
 
 
 def models(browser: Browser, table: int = 1) -> list[str]:
@@ -154,7 +146,7 @@ def test_axe_finds_nothing_serious(browser: Browser, board: Path) -> None:
 def test_many_submissions_are_one_readable_page(browser: Browser, small: Release, tmp_path: Path, rounds: int) -> None:
     """Five runs of each model: within 20 KB a row, no sideways scroll, every run with its page."""
     found = {f"example__m{n}/r1": verified(small, f"m{n}", n / rounds) for n in range(rounds)}
-    out = _built(small, tmp_path, {f"{k}/{name}": v for k in range(5) for name, v in found.items()})
+    out, _ = built(tmp_path, small, {f"{k}/{name}": v for k in range(5) for name, v in found.items()})
     assert (out / "index.html").stat().st_size < 100_000 * rounds
     browser.show(out / "index.html")
     assert len(models(browser, 0)) == 5 * rounds

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -77,15 +74,16 @@ def test_samples_that_differ_most_are_the_heaviest(runs: Path, release: Release)
     )
 
 
-def test_regression_gate_is_an_exit_code(runs: Path, dataset: Path) -> None:
+def test_regression_gate_is_an_exit_code(
+    runs: Path, dataset: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A certain loss against the baseline exits 1 with the gate and 0 without; the reason is printed."""
+    monkeypatch.chdir(runs)
     for gate, code in ((["--fail-on", "regression"], 1), ([], 0)):
-        words = ["compare", "always-escalate", "always-kind", "--dataset", str(dataset), *gate]
-        command = [sys.executable, "-m", "helmbench.cli", *words]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=runs, env=os.environ, timeout=120)
-        assert done.returncode == code, done.stderr
-        assert ("failed: always-kind lost " in done.stdout) == bool(gate)
-        assert ("100.0 points of sensitivity" in done.stdout) == bool(gate)
+        assert main(["compare", "always-escalate", "always-kind", "--dataset", str(dataset), *gate]) == code
+        said = capsys.readouterr().out
+        assert ("failed: always-kind lost " in said) == bool(gate)
+        assert ("100.0 points of sensitivity" in said) == bool(gate)
 
 
 def test_a_figure_that_only_the_baseline_has_shuts_the_regression_gate(runs: Path, release: Release) -> None:

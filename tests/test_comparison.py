@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +13,10 @@ import pytest
 from helmbench.cli.app import main
 from support.reports import (
     ESCALATES,
-    HOSTILE,
     MARKER,
     Page,
     Scored,
     as_run,
-    hostile,
     other_reply,
     plain_reply,
     policy_reply,
@@ -64,13 +61,13 @@ def quoting(v: Verdict) -> Verdict:
     return v.model_copy(update={"evidence": (MARKER,)})
 
 
-def test_both_replies_are_next_to_the_criterion(release: Release) -> None:
+def test_both_replies_are_next_to_the_criterion(small: Release) -> None:
     """For each listed sample: the message, each run's reply, and each verdict with its evidence."""
-    before, after = run(release, policy_reply), run(release, other_reply)
-    runs = [as_run(before, release, "before"), as_run(after, release, "after")]
+    before, after = run(small, policy_reply), run(small, other_reply)
+    runs = [as_run(before, small, "before"), as_run(after, small, "after")]
     (differing,) = compare(runs, samples=1).samples
-    text = Page(shown(runs, [RunFiles(before.replies), RunFiles(after.replies)], release, samples=1)).text
-    row = release.rows[differing.id]
+    text = Page(shown(runs, [RunFiles(before.replies), RunFiles(after.replies)], small, samples=1)).text
+    row = small.rows[differing.id]
     assert " ".join((row.messages[-1].content or "").split()) in text
     for own in (before, after):
         (verdict,) = [v for v in own.verdicts if (v.id, v.index) == (differing.id, differing.index)]
@@ -82,21 +79,22 @@ def test_both_replies_are_next_to_the_criterion(release: Release) -> None:
     assert f"after, judged for {row.behavior}" in text
 
 
-def test_the_criterion_is_there_word_for_word(release: Release) -> None:
+def test_the_criterion_is_there_word_for_word(small: Release) -> None:
     """Its title, the lines of the given labels, and the whole text."""
-    target = next(v for v in run(release, policy_reply).verdicts if v.criterion == "answers-the-need")
-    words = Page(of_two(release, policy_reply, lambda v: turned(v) if v.id == target.id else v)).text
-    criterion = release.criteria["answers-the-need"]
+    target = next(v for v in run(small, policy_reply).verdicts if v.criterion == "answers-the-need")
+    one = target.id, target.index
+    words = Page(of_two(small, policy_reply, lambda v: turned(v) if (v.id, v.index) == one else v)).text
+    criterion = small.criteria["answers-the-need"]
     assert criterion.title in words
     assert words.count(" ".join(criterion.text.split())) == 1
     line = next(li for li in criterion.text.splitlines() if li.startswith(f"- {turned(target).label}"))
     assert words.count(" ".join(line[2:].split())) == 2  # by itself, and in the whole
 
 
-def test_figures_are_the_scorecards(release: Release) -> None:
+def test_figures_are_the_scorecards(small: Release) -> None:
     """Composite and headlines with intervals in one row; sensitivity and specificity next to the plot."""
-    runs = [as_run(run(release, policy_reply), release, "before"), as_run(run(release, other_reply), release, "after")]
-    made = Page(shown(runs, [RunFiles(), RunFiles()], release))
+    runs = [as_run(run(small, policy_reply), small, "before"), as_run(run(small, other_reply), small, "after")]
+    made = Page(shown(runs, [RunFiles(), RunFiles()], small))
     for own in runs:
         row = made.row(own.name)
         for name, figure in [("composite", own.card.composite), *own.card.headlines.items()]:
@@ -108,11 +106,11 @@ def test_figures_are_the_scorecards(release: Release) -> None:
 
 
 @pytest.mark.parametrize("reason", ["harm", "unscored"])
-def test_a_reply_that_one_run_withholds_no_run_shows(release: Release, reason: str) -> None:
+def test_a_reply_that_one_run_withholds_no_run_shows(small: Release, reason: str) -> None:
     """Both said the same words, and one verdict calls them harm or left them unscored: the page shows their hash, and
     no evidence quotes them.
     """
-    target = next(v for v in run(release, policy_reply).verdicts if v.check == "criterion" and v.label == "PASS").id
+    target = next(v for v in run(small, policy_reply).verdicts if v.check == "criterion" and v.label == "PASS").id
     text = f"{MARKER} in a reply"
     fate = {"incident": "harm", "label": "FAIL"} if reason == "harm" else {"label": None, "unscored": "unparsable"}
     passed = {"incident": None, "unscored": None, "label": "PASS", "evidence": (MARKER,)}
@@ -122,58 +120,40 @@ def test_a_reply_that_one_run_withholds_no_run_shows(release: Release, reason: s
 
     def one(change: dict[str, Any]) -> Scored:
         update = {"evidence": (MARKER,)} | change
-        return run(release, said).with_verdicts(release, lambda v: v.model_copy(update=update) if v.id == target else v)
+        return run(small, said).with_verdicts(small, lambda v: v.model_copy(update=update) if v.id == target else v)
 
     fine, bad, worse = one(passed), one(passed | fate), one(passed | {"label": "FAIL"})
-    runs = [as_run(s, release, n) for s, n in ((fine, "fine"), (bad, "bad"), (worse, "worse"))]
+    runs = [as_run(s, small, n) for s, n in ((fine, "fine"), (bad, "bad"), (worse, "worse"))]
     assert target in {s.id for s in compare(runs, samples=400).samples}
     files = [RunFiles(s.replies) for s in (fine, bad, worse)]
-    html = shown(runs, files, release)
+    html = shown(runs, files, small)
     assert MARKER not in html
     assert hashlib.sha256(text.encode()).hexdigest()[:16] in html
-    assert MARKER in shown([runs[0], runs[2]], [files[0], files[2]], release)
+    assert MARKER in shown([runs[0], runs[2]], [files[0], files[2]], small)
 
 
-def test_without_replies_the_page_quotes_nothing(release: Release) -> None:
+def test_without_replies_the_page_quotes_nothing(small: Release) -> None:
     """Evidence may be the words that are withheld elsewhere; the page says why there are no replies."""
-    assert MARKER in of_two(release, other_reply, quoting)
-    html = of_two(release, other_reply, quoting, here=False)
+    assert MARKER in of_two(small, other_reply, quoting)
+    html = of_two(small, other_reply, quoting, here=False)
     assert MARKER not in html
     assert "after: its folder is gone" in Page(html).text
     assert "The reply isn’t in the run’s folder." in Page(html).text
 
 
-def test_hostile_text_adds_no_element(release: Release) -> None:
-    """Replies, names and prompts are text; the page runs no script and fetches nothing."""
-    before, after = run(release, policy_reply), run(release, hostile)
-    runs = [
-        as_run(scored, release, f"{name} {HOSTILE}", condition=OwnPrompt(file=HOSTILE, sha256=digit * 64))
-        for scored, name, digit in ((before, "a", "0"), (after, "b", "1"))
-    ]
-    html = shown(runs, [RunFiles(before.replies, HOSTILE), RunFiles(after.replies, f"{HOSTILE} more")], release)
-    made = Page(html)
-    assert not Counter(tag for tag, _ in made.tags).keys() & {"script", "img", "iframe", "object"}
-    assert [name for _, attributes in made.tags for name in attributes if name.startswith("on")] == []
-    assert "{{ 7*191 }}" in made.text
-    assert "1337" not in made.text
-    assert not set(html) & {"\u202e", "\u2066", "\x00", "\x1b", "\ud800"}
-    assert [a for _, a in made.tags if {"src", "srcset", "srcdoc", "action", "background", "poster"} & a.keys()] == []
-    assert "default-src 'none'" in html
-
-
-def test_prompts_that_differ_are_next_to_each_other(release: Release) -> None:
+def test_prompts_that_differ_are_next_to_each_other(small: Release) -> None:
     """Each under its run's name, with the sentences that only it has marked; one whose text isn't known says so. A
     prompt that all runs had is only mentioned; an instruction before the system text is shown.
     """
-    own = run(release, policy_reply)
+    own = run(small, policy_reply)
     texts = [
         "You are Nia.\nBe brief. Name a person to talk to.",
         "You are Nia.\nBe brief. Never leave the topic.",
         None,
     ]
     prompts = [OwnPrompt(file=f"{n}.txt", sha256=str(k) * 64) for k, n in enumerate(("calm", "brisk", "lost"))]
-    runs = named([as_run(own, release, p.file[:-4], condition=p) for p in prompts])
-    html = shown(runs, [RunFiles(own.replies, text) for text in texts], release)
+    runs = named([as_run(own, small, p.file[:-4], condition=p) for p in prompts])
+    html = shown(runs, [RunFiles(own.replies, text) for text in texts], small)
     assert html.count("<mark>") == 2
     assert "<mark>Name a person to talk to.</mark>" in html
     assert "<mark>Never leave the topic.</mark>" in html
@@ -182,8 +162,8 @@ def test_prompts_that_differ_are_next_to_each_other(release: Release) -> None:
     assert "lost lost.txt, sha256 222222222222, in place of every condition’s text Its text isn’t in" in text
 
     def both(a: dict[str, Any], b: dict[str, Any]) -> str:
-        runs = named([as_run(own, release, "a", **a), as_run(own, release, "b", **b)])
-        return Page(shown(runs, [RunFiles(), RunFiles()], release)).text
+        runs = named([as_run(own, small, "a", **a), as_run(own, small, "b", **b)])
+        return Page(shown(runs, [RunFiles(), RunFiles()], small)).text
 
     same = both({"condition": prompts[0]}, {"condition": prompts[0]})
     assert "the same prompt" in same
@@ -194,9 +174,9 @@ def test_prompts_that_differ_are_next_to_each_other(release: Release) -> None:
     assert "Answer in rhymes." in instructed
 
 
-def test_the_repeat_that_is_shown_is_the_one_that_differs(release: Release) -> None:
+def test_the_repeat_that_is_shown_is_the_one_that_differs(small: Release) -> None:
     """Of four, only the third earned less: the page shows its reply, and what all four earned."""
-    before, after = run(release, policy_reply), run(release, policy_reply)
+    before, after = run(small, policy_reply), run(small, policy_reply)
     target = next(v for v in before.verdicts if v.check == "criterion" and v.label == "FAIL" and v.incident != "harm")
 
     def repeated(scored: Scored, good: int | None) -> Scored:
@@ -216,33 +196,33 @@ def test_the_repeat_that_is_shown_is_the_one_that_differs(release: Release) -> N
         return scored._replace(verdicts=verdicts, replies=replies).with_card(repeats=4)
 
     many = [repeated(before, None), repeated(after, 2)]
-    runs = [as_run(s, release, n) for s, n in zip(many, ("before", "after"), strict=True)]
+    runs = [as_run(s, small, n) for s, n in zip(many, ("before", "after"), strict=True)]
     assert [(s.id, s.baseline, s.value) for s in compare(runs).samples] == [(target.id, 0.0, 0.25)]
-    text = Page(shown(runs, [RunFiles(s.replies) for s in many], release)).text
+    text = Page(shown(runs, [RunFiles(s.replies) for s in many], small)).text
     assert f"{MARKER} 2" in text
     assert f"{MARKER} 0" not in text
     assert f"{target.id}, repeat 2." in text
     assert "25 % over all repeats" in text
 
 
-def test_failed_gates_and_runs_without_answers_come_first(release: Release) -> None:
-    own = as_run(run(release, policy_reply), release, "a")
+def test_failed_gates_and_runs_without_answers_come_first(small: Release) -> None:
+    own = as_run(run(small, policy_reply), small, "a")
     judged = own.card.judge.model_copy(update={"unscored": own.card.judge.verdicts})
     down = replace(own, name="b", card=own.card.model_copy(update={"judge": judged}))
     found = compare([own, down], ["floor"])
     assert found.failed
-    text = Page(page(found, [own, down], [RunFiles(), RunFiles()], release.rows, release.criteria)).text
+    text = Page(page(found, [own, down], [RunFiles(), RunFiles()], small.rows, small.criteria)).text
     assert text.index("No gate passes") < text.index("b: nothing was answered") < text.index("Figures")
     assert all(why in text for why in found.failed)
 
 
 def test_replies_are_read_from_where_the_scores_are(
-    release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    small: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """If they aren't there, or are another run's, the page says so; the command ends as without a page."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HELMBENCH_DATASET", str(release.path))
-    rows = [r for r in release.rows.values() if "lite" in r.tiers]
+    monkeypatch.setenv("HELMBENCH_DATASET", str(small.path))
+    rows = [r for r in small.rows.values() if "lite" in r.tiers]
     for name, said in (("calm", policy_reply), ("brisk", other_reply)):
         lines = [json.dumps({"id": r.id, "replies": [said(r)] * live_turns(r)}) for r in rows]
         Path(f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -7,39 +7,24 @@ from __future__ import annotations
 import json
 import re
 import shutil
+<<<<<<< HEAD
 from collections.abc import Callable, Mapping
+=======
+>>>>>>> 9d36e2ea5396ef34d119ca1e752bfa7b3fd1d9be
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 import yaml
 from helmbench.cli.app import main
-from make_references import play
+from support.reports import policy_reply, run
 
 from dataset_builder.prompts import CONTENT
-from dataset_builder.release import REPOSITORY, Release, open_release
-from dataset_builder.schema import Baseline, CriterionRow, Row
-from judge import schema
-from judge.offline import judge as offline
-from judge.offline.reader import OfflineReader
-from judge.replies.run import Run
-from judge.replies.schema import Model, Reply
+from dataset_builder.release import REPOSITORY, open_release
 from judge.schema import Figure
-from judge.scoring import scorecard as scoring
 from judge.scoring.held_out import difference
-from judge.verdicts import judge_run
 
 SETTINGS = "split: a\nreleased: 2026-12-01\ncanary: HELMBENCH HELD-OUT CANARY 00000000-1111-2222-3333-444444444444\n"
 PRIVATE = "P4-B2-S1"
-
-
-class Basis(NamedTuple):
-    """What is scored on, as a release has it."""
-
-    rows: Mapping[str, Row]
-    criteria: Mapping[str, CriterionRow]
-    scoring: Mapping[str, Any]
-    baselines: Mapping[str, Baseline]
 
 
 class Split:
@@ -177,39 +162,14 @@ def test_nothing_private_goes_into_the_public_repository(
 # The figures beside each other
 
 
-def scorecard(release: Release, policy: str, **model: str) -> schema.Scorecard:
-    """A trivial policy's scorecard on a part of the core tier: tags, and the criterion of everyday stress."""
-    rows = [
-        r
-        for r in release.rows.values()
-        if "core" in r.tiers
-        and all(c.check == "tags" or getattr(c, "criterion", "") == "answers-the-need" for c in r.evaluation)
-    ]
-    replies = [Reply(id=r.id, turns=tuple(play(policy, r))) for r in rows]
-    run = Run(release.path, Model(name=policy, backend="policy", **model), "core", replies, False)
-    verdicts = judge_run(run, release, OfflineReader())
-    manifest = release.manifest
-    dataset = schema.Dataset(
-        version=manifest.version,
-        score_hash=manifest.score_hash,
-        tier="core",
-        samples=len(rows),
-        expected=len(rows),
-        complete=True,
-    )
-    basis = Basis({r.id: r for r in rows}, release.criteria, release.scoring, release.baselines)
-    judged = scoring.judge_card(verdicts, offline.NAME, None)
-    return scoring.scorecard(verdicts, basis, scoring.About(dataset, run.model), judged)
-
-
 @pytest.fixture
 def cards(split: Split, tmp_path: Path) -> tuple[Path, Path]:
-    """scorecard.json of `always-escalate` on the public content and on the split."""
+    """scorecard.json of one policy on the public content and on the split."""
     assert main(["build", "--content", str(split.content), "--out", str(tmp_path / "public" / "helmbench")]) == 0
     assert split.build() == 0
     for name, folder in (("public", tmp_path / "public" / "helmbench"), ("private", split.out)):
         (tmp_path / f"{name}.json").write_text(
-            scorecard(open_release(folder), "always-escalate").model_dump_json(), encoding="utf-8"
+            run(open_release(folder), policy_reply, "core").card.model_dump_json(), encoding="utf-8"
         )
     return tmp_path / "public.json", tmp_path / "private.json"
 
@@ -229,7 +189,7 @@ def test_both_scores_stand_beside_each_other(
     assert found["held_out"]["version"] == f"{found['public']['version']}+held-out.a"
     assert found["public"]["score_hash"][:12] in said
     assert found["held_out"]["score_hash"][:12] in said
-    assert f"judge {offline.NAME} (approximate)" in said
+    assert "judge offline-1 (approximate)" in said
     assert set(found["figures"]) >= {"composite", "sensitivity", "specificity", "keeps"}
     row = found["figures"]["keeps"]
     assert row["difference"]["value"] == row["held_out"]["value"] - row["public"]["value"]
@@ -253,7 +213,7 @@ def edited(path: Path, **changes: object) -> None:
 UNLIKE: dict[str, tuple[dict[str, object], str]] = {
     "another model": ({"model__name": "other"}, r"model is .* in the public run and .* in the held-out one"),
     "another tier": ({"dataset__tier": "lite"}, r"dataset\.tier is core in the public run and lite"),
-    "another judge": ({"judge__name": "gpt"}, rf"judge\.name is {offline.NAME} in the public run and gpt"),
+    "another judge": ({"judge__name": "gpt"}, r"judge\.name is offline-1 in the public run and gpt"),
     "an incomplete run": ({"complete": False}, r"the held-out run is incomplete"),
     "a split of another version": (
         {"dataset__version": "9.0.0+held-out.a"},

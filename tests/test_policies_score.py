@@ -12,7 +12,7 @@ from reference_policies import POLICIES
 from reference_policies import reply as reply_of
 from support.scores import scorer
 
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import Release
 from dataset_builder.schema import Row, Tier
 from judge.offline.reader import OfflineReader
 from judge.replies import script
@@ -25,12 +25,6 @@ from judge.verdicts import judge_run
 
 CONSTANTS = ("always-escalate", "always-kind")
 WEIGHS_NOTHING = ("random", "context-only")
-
-
-@pytest.fixture(scope="module")
-def built(dataset: Path) -> Release:
-    """The real dataset, read-only."""
-    return open_release(dataset)
 
 
 def run_of(policy: str, rows: list[Row], tier: Tier) -> Run:
@@ -50,16 +44,22 @@ def strict(row: Row) -> bool:
 
 
 @pytest.fixture(scope="module")
-def scored(built: Release) -> dict[str, Scored]:
+def scored(release: Release) -> dict[str, Scored]:
     """Each policy on the core tier."""
-    rows = in_tier(built, "core")
-    return {p: score(run_of(p, rows, "core"), built, [[OfflineReader()]]) for p in (*CONSTANTS, *WEIGHS_NOTHING)}
+    rows = in_tier(release, "core")
+    return {p: score(run_of(p, rows, "core"), release, [[OfflineReader()]]) for p in (*CONSTANTS, *WEIGHS_NOTHING)}
 
 
+<<<<<<< HEAD
 def test_no_constant_scores_above_zero(built: Release, scored: dict[str, Scored]) -> None:
     """Every behavior, every headline and the composite is 0 or below. Detection is 1 and 0, or 0 and 1.
+=======
+def test_no_constant_scores_above_zero(release: Release, scored: dict[str, Scored]) -> None:
+    """Every behavior, every headline and the composite is 0 or below. Detection is 1 and 0, or 0 and 1; a kind reply to
+    everyone is the second.
+>>>>>>> 9d36e2ea5396ef34d119ca1e752bfa7b3fd1d9be
     """
-    zero = anchors(built, "core")
+    zero = anchors(release, "core")
     for policy in CONSTANTS:
         card = scored[policy].scorecard
         scores = [*(own.score for own in card.behaviors.values()), *card.headlines.values(), card.composite]
@@ -67,8 +67,8 @@ def test_no_constant_scores_above_zero(built: Release, scored: dict[str, Scored]
         assert all(f.value is not None and f.value <= 1e-9 for f in scores), (policy, scores)
         assert card.composite.high is not None
         assert card.composite.high < 0
-        given = [v for v in scored[policy].verdicts if strict(built.rows[v.id])]
-        found = scorer(built, given, zero).detection()
+        given = [v for v in scored[policy].verdicts if strict(release.rows[v.id])]
+        found = scorer(release, given, zero).detection()
         seen = 1.0 if policy == "always-escalate" else 0.0
         assert found.informedness.value == pytest.approx(0, abs=1e-12)
         assert (found.sensitivity.value, found.specificity.value) == (pytest.approx(seen), pytest.approx(1 - seen))
@@ -84,23 +84,28 @@ def test_the_interval_of_a_policy_that_ignores_the_message_contains_zero(scored:
         assert figure.high - figure.low < 1
 
 
-def test_a_policy_that_tells_crises_from_controls_scores_a_hundred(built: Release) -> None:
+def test_a_policy_that_tells_crises_from_controls_scores_a_hundred(release: Release) -> None:
     """The two constant replies, each to the right people, are perfect detection, so the judge isn't blind."""
-    rows = [r for r in in_tier(built, "core") if strict(r)]
+    rows = [r for r in in_tier(release, "core") if strict(r)]
     given: list[Verdict] = []
     for policy, polarity in (("always-escalate", "crisis"), ("always-kind", "control")):
         run = run_of(policy, [r for r in rows if r.polarity == polarity], "core")
-        given += judge_run(run, built, OfflineReader())
-    own = scorer(built, given, anchors(built, "core"))
+        given += judge_run(run, release, OfflineReader())
+    own = scorer(release, given, anchors(release, "core"))
     assert own.detection().informedness.value == pytest.approx(1)
     for behavior in {c.behavior for r in rows for c in r.evaluation} - {"P1-B4"}:  # its score reads no tags
         assert own.score(behavior).card.score.value == pytest.approx(100)
 
 
+<<<<<<< HEAD
 @pytest.mark.soak(short=16, full=200)
 def test_chance_is_worth_nothing(built: Release, rounds: int) -> None:
+=======
+@pytest.mark.soak(short=40, full=200)
+def test_chance_is_worth_nothing(release: Release, rounds: int) -> None:
+>>>>>>> 9d36e2ea5396ef34d119ca1e752bfa7b3fd1d9be
     """The mean informedness of `random` over many seeds is near 0. Each different reply to a row is judged once."""
-    rows = [r for r in in_tier(built, "core") if strict(r)]
+    rows = [r for r in in_tier(release, "core") if strict(r)]
 
     def play(row: Row, seed: int) -> tuple[str, ...]:
         return tuple(script.play(row, lambda history: reply_of("random", history, seed)))
@@ -113,25 +118,20 @@ def test_chance_is_worth_nothing(built: Release, rounds: int) -> None:
     replies = [Reply(id=i, repeat=n, turns=turns) for i, texts in different.items() for n, turns in enumerate(texts)]
     run = Run(Path("policy"), Model(name="random", backend="reference"), "full", replies, False)
     known: defaultdict[tuple[str, tuple[str, ...]], list[Verdict]] = defaultdict(list)
-    for v in judge_run(run, built, OfflineReader()):
+    for v in judge_run(run, release, OfflineReader()):
         known[v.id, different[v.id][v.repeat]].append(v.model_copy(update={"repeat": 0}))
-    zero = anchors(built, "core")
-    values = np.array(
-        [
-            scorer(built, [v for r in rows for v in known[r.id, said[seed, r.id]]], zero).detection().informedness.value
-            for seed in range(rounds)
-        ],
-        dtype=float,
-    )
+    zero = anchors(release, "core")
+    drawn = ([v for r in rows for v in known[r.id, said[seed, r.id]]] for seed in range(rounds))
+    values = np.array([scorer(release, given, zero).detection().informedness.value for given in drawn], dtype=float)
     assert len({*values.tolist()}) > rounds / 2, "the seeds differ"
     assert abs(values.mean()) < (0.01 if rounds > 100 else 0.03)
 
 
-def test_rules_decide_every_verdict_on_a_trivial_policy(built: Release) -> None:
+def test_rules_decide_every_verdict_on_a_trivial_policy(release: Release) -> None:
     """So its scores can be shown next to a run that any judge read."""
-    rows = in_tier(built, "lite")
+    rows = in_tier(release, "lite")
     read = {
-        policy: {v.decided_by for v in judge_run(run_of(policy, rows, "lite"), built, OfflineReader())}
+        policy: {v.decided_by for v in judge_run(run_of(policy, rows, "lite"), release, OfflineReader())}
         for policy in POLICIES
     }
     assert all(by.startswith("rule:") for given in read.values() for by in given), read

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from functools import partial
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
 import pytest
-from support.reports import HOSTILE as HOSTILE_TEXT
 from support.reports import (
     MARKER,
     SMALL,
@@ -19,7 +16,6 @@ from support.reports import (
     Scored,
     agreement,
     first,
-    hostile,
     ladder,
     plain_reply,
     policy_reply,
@@ -29,7 +25,7 @@ from support.reports import (
 )
 from support.transcript_pages import everything, told
 
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import Release
 from dataset_builder.schema import Incident
 from judge.replies.schema import Reply
 from judge.report.entries import withheld
@@ -41,9 +37,9 @@ from judge.wording import HEADLINES, MEANINGS, of_hundred
 
 
 @pytest.fixture(scope="module")
-def ran(dataset: Path) -> Scored:
+def ran(release: Release) -> Scored:
     """The lite tier read by rules and the offline judge; tests change copies of its scorecard."""
-    return run(open_release(dataset))
+    return run(release)
 
 
 def words(text: str) -> str:
@@ -69,21 +65,6 @@ def test_page_fetches_nothing(ran: Scored) -> None:
     assert not [bad for bad in ("@import", "url(") if bad in html]
     assert "default-src 'none'" in html
     assert re.findall(r"https?://[^\"'<\s]+", html) == ["https://findahelpline.com"]
-
-
-def test_hostile_replies_are_text(release: Release) -> None:
-    """Markup, template braces, control characters and bidirectional overrides add no element and no attribute."""
-    html = run(release, hostile, name=HOSTILE_TEXT).page()
-    page = Page(html)
-    counts = Counter(tag for tag, _ in page.tags)
-    assert counts["script"] == html.count("</script>") == 1
-    assert not counts.keys() & {"img", "iframe", "object"}
-    assert [name for _, attributes in page.tags for name in attributes if name.startswith("on")] == []
-    assert "{{ 7*191 }}" in page.text
-    assert "1337" not in page.text
-    assert not set(html) & {"\u202e", "\u2066", "\x00", "\x1b", "\ud800"}
-    assert "[U+202E]" in page.text
-    html.encode("utf-8")
 
 
 def test_warning_and_help_come_first(ran: Scored) -> None:
@@ -123,7 +104,9 @@ def test_templates_respect_people() -> None:
 
 @pytest.mark.parametrize("reason", ["harm", "unscored"])
 def test_withheld_reply_is_nowhere(ran: Scored, release: Release, reason: str) -> None:
-    """It shows as its hash, also in another sample that has the same words; the local switch shows it."""
+    """Nor its evidence, on the page or in the transcripts: it shows as its hash, also in another sample that has the
+    same words; the local switch shows it.
+    """
     target = first(ran)
     twin = next(v.id for v in ran.verdicts if v.check == "criterion" and v.label == "FAIL" and v.id != target)
     text = f"{MARKER} in a reply"
@@ -132,11 +115,17 @@ def test_withheld_reply_is_nowhere(ran: Scored, release: Release, reason: str) -
     scored = scored.with_verdicts(
         release, lambda v: v.model_copy(update={**fate, "evidence": (MARKER,)}) if v.id == target else v
     )
-    html = scored.page()
-    assert MARKER not in html + summary(scored.card)
-    assert "[withheld]" in html
-    assert hashlib.sha256(text.encode()).hexdigest()[:16] in html
-    assert MARKER in scored.page(show="withheld")
+    made, open_ = scored.report("all"), scored.report("withheld")
+    transcripts, seen = "".join(made.transcripts), "".join(open_.transcripts)
+    assert MARKER not in made.page + everything(transcripts) + summary(scored.card)
+    assert "[withheld]" in made.page
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] in made.page
+    for t in told(transcripts):
+        if t.id in (target, twin):
+            assert {text for role, text, _ in t.turns if role == "Reply"} == {"[withheld]"}
+    assert MARKER in open_.page
+    assert MARKER in everything(seen)
+    assert "Nothing is withheld" in Page(seen).text
 
 
 def test_earlier_turns_of_a_withheld_conversation_are_withheld(ran: Scored) -> None:

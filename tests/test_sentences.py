@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from support.reports import Page, Scored, agreement, floor, harm, people, plain_reply, policy_reply, run
 
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import Release
 from judge.report.sentences import (
     PlainWords,
     floors_figure,
@@ -30,9 +29,9 @@ HISTORY = "alarm for those with a hard history, 6"
 
 
 @pytest.fixture(scope="module")
-def ran(dataset: Path) -> Scored:
+def ran(release: Release) -> Scored:
     """One run for all tests; they change copies of its scorecard."""
-    return run(open_release(dataset), policy_reply, name="a model")
+    return run(release, policy_reply, name="a model")
 
 
 def card(ran: Scored, missed: int | None = 3, alarmed: int | None = 5, given: float | None = 0.0) -> Scorecard:

@@ -19,7 +19,6 @@ from support.submission_runs import (
     ALONE,
     STAMP,
     answer,
-    judged_by_model,
     log,
     measure,
     number,
@@ -36,7 +35,6 @@ from leaderboard.submit import FIELDS, flag
 from leaderboard.submit.pack import make
 from leaderboard.verify.verify import verify
 
-ROOT = Path(__file__).resolve().parents[1]
 ABOUT_FLAGS = {
     "--organization": "acme",
     "--model": "north-2",
@@ -94,18 +92,17 @@ def test_the_same_run_gives_the_same_bytes(small: Release, tmp_path: Path) -> No
     assert sorted(p.name for p in one.parent.iterdir()) == [one.name]
 
 
-def test_no_public_file_holds_a_reply_that_is_withheld(small: Release, tmp_path: Path) -> None:
+def test_no_public_file_holds_a_reply_that_is_withheld(small: Release, judged: Path) -> None:
     """A judge that quotes whole replies: those with a harm incident, and the one that it left unread, stand in no
     public file.
     """
-    folder = judged_by_model(tmp_path, small)
-    verified = verify(folder, small)
+    verified = verify(judged, small)
     assert verified.state == "verified"
     harmed = {v.id for v in verified.verdicts if v.incident == "harm"}
     unread = {v.id for v in verified.verdicts if v.unscored}
     assert harmed
     assert len(unread) == 1
-    public = "".join(p.read_text(encoding="utf-8") for p in folder.iterdir() if p.suffix != ".gz")
+    public = "".join(p.read_text(encoding="utf-8") for p in judged.iterdir() if p.suffix != ".gz")
     marks = {r.id: [str(number(r.id, k, 0)) for k in range(len(r.turns))] for r in verified.replies}
     assert not [i for i in harmed | unread for mark in marks[i] if mark in public]
     assert any(mark in public for i, own in marks.items() if i not in harmed | unread for mark in own), (

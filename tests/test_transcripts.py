@@ -8,16 +8,15 @@ from pathlib import Path
 
 import pytest
 from helmbench.cli.app import main
-from support.reports import HOSTILE, MARKER, Page, Scored, first, hostile, plain_reply, run
+from support.reports import MARKER, Page, Scored, hostile, plain_reply, run
 from support.scores import scores
 from support.transcript_pages import everything, told, unpacked
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
-from helmbench_common.formats.inert import inert
 from judge.replies.schema import Reply
 from judge.replies.script import live_turns
-from judge.report.entries import WITHHELD, Show, entry, system_text, to_show
+from judge.report.entries import Show, entry, system_text, to_show
 from judge.report.page import TRANSCRIPTS, report
 from judge.report.transcripts import BLOCK, LONGEST, OF_SAMPLES, OF_VERDICTS
 
@@ -72,44 +71,6 @@ def test_each_text_is_there_once(release: Release) -> None:
     assert len(texts) == len(set(texts))
     assert sum(name.startswith("texts-") for name in held) > 1
     assert max(len(t) for name, t in held.items() if name.startswith("texts-")) < BLOCK + LONGEST
-
-
-def test_hostile_replies_add_nothing_to_the_page(release: Release) -> None:
-    """Markup and control characters in replies and names: one script besides the blocks, no element more, and no
-    control character in what is packed.
-    """
-    scored = run(release, hostile, name=HOSTILE)
-    html = page(scored)
-    tags = Page(html).tags
-    scripts = [a for tag, a in tags if tag == "script"]
-    assert [a for a in scripts if a.get("type") != "text/plain"] == [{}]
-    assert html.count("</script>") == len(scripts) == len(unpacked(html)) + 1
-    assert not {"img", "iframe", "object"} & {tag for tag, _ in tags}
-    assert [name for _, attributes in tags for name in attributes if name.startswith("on")] == []
-    assert [a for _, a in tags if {"src", "srcset", "srcdoc", "action"} & a.keys()] == []
-    assert not set(everything(html)) & {"\u202e", "\u2066", "\x1b", "\ud800"}
-    assert inert(HOSTILE.strip()[:40]) in everything(page(scored, "withheld"))
-    assert "default-src 'none'" in html
-
-
-@pytest.mark.parametrize("reason", ["harm", "unscored"])
-def test_withheld_reply_is_nowhere_in_it(release: Release, reason: str) -> None:
-    """Nor its evidence, nor another reply with the same words; the local switch shows them."""
-    target = first(run(release))
-    twin = next(r.id for r in run(release).replies if r.id != target and len(r.turns) == 1)
-    text = f"{MARKER} in a reply"
-    fate = {"incident": "harm"} if reason == "harm" else {"incident": None, "label": None, "unscored": "unparsable"}
-    scored = run(release, lambda row: text if row.id in (target, twin) else plain_reply(row))
-    scored = scored.with_verdicts(
-        release, lambda v: v.model_copy(update={**fate, "evidence": (MARKER,)}) if v.id == target else v
-    )
-    html = page(scored)
-    assert MARKER not in everything(html)
-    for t in told(html):
-        if t.id in (target, twin):
-            assert [text for role, text, _ in t.turns if role == "Reply"] == [WITHHELD]
-    assert MARKER in everything(page(scored, "withheld"))
-    assert "Nothing is withheld" in Page(page(scored, "withheld")).text
 
 
 def test_reasoning_is_left_out_and_a_long_reply_is_whole(release: Release) -> None:

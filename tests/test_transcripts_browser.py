@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from selenium.webdriver.common.keys import Keys
 from support.browser import VIEWS, Browser, until
-from support.reports import HOSTILE, MARKER, Scored, hostile, plain_reply, policy_reply, run
+from support.reports import MARKER, Scored, policy_reply, run
 from support.transcript_pages import told
 
 from dataset_builder.release import Release
-from dataset_builder.schema import Row
 from judge.report.entries import Show, entry, is_failure, to_show
 from judge.report.page import TRANSCRIPTS
 
@@ -23,11 +21,8 @@ ON_PAGE = 50  # replies on one page of the list
 
 
 @pytest.fixture(scope="module")
-def scored(dataset: Path) -> Scored:
+def scored(release: Release) -> Scored:
     """A run whose replies can all be seen but one, which did harm; what one says is said by no other."""
-    from dataset_builder.release import open_release
-
-    release = open_release(dataset)
     made = run(release, lambda row: policy_reply(row) if policy_reply(row).startswith("{") else f"{row.id} heard.")
     by_rule = {v.id for v in made.verdicts if v.unscored is None}
     harmed = next(v.id for v in made.verdicts if v.id in by_rule and v.behavior == "P1-B6")
@@ -111,24 +106,6 @@ def unfolded(browser: Browser) -> list[dict[str, Any]]:
         }));
     """)
     return found
-
-
-@pytest.mark.parametrize("said", [plain_reply, hostile], ids=["plain", "hostile"])
-def test_page_is_quiet(browser: Browser, release: Release, tmp_path: Path, said: Callable[[Row], str]) -> None:
-    """No console message, no policy violation, no request but for the page itself, and no element of a reply's; with
-    everything opened and words searched.
-    """
-    path = written(tmp_path, run(release, said, name=HOSTILE), "withheld")
-    browser.console()
-    browser.requested()
-    opened(browser, path)
-    unfolded(browser)
-    browser.script("document.querySelectorAll('details').forEach(d => d.open = true)")
-    ask(browser, words='"owned" onmouseover')
-    assert browser.console() == []
-    assert {url for url in browser.requested() if not url.startswith("data:,")} == {path.as_uri()}
-    assert str(browser.script("return document.title")).startswith("HELMbench transcripts: </script>")
-    assert browser.script("return document.querySelectorAll('img, iframe, script:not([type])').length") == 1
 
 
 def test_every_reply_is_shown_whole(browser: Browser, scored: Scored, tmp_path: Path) -> None:

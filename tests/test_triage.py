@@ -15,7 +15,7 @@ from helmbench.cli.app import main
 from sklearn.metrics import cohen_kappa_score
 from support.scores import scores
 
-from dataset_builder.release import Release, open_release
+from dataset_builder.release import Release
 from dataset_builder.schema import Category, CrisisCategory, UserMessage
 from judge.replies.schema import TRIAGE_PROMPTS, Reply, TriagePrompt
 from judge.replies.script import triage_question
@@ -34,12 +34,6 @@ class Basis(NamedTuple):
     messages: Mapping[str, UserMessage]
     taxonomy: Mapping[CrisisCategory, Category]
     scoring: Mapping[str, Any] = SCORING
-
-
-@pytest.fixture(scope="module")
-def release(dataset: Path) -> Release:
-    """The built dataset, opened once for this module, which only reads it."""
-    return open_release(dataset)
 
 
 @pytest.mark.parametrize("prompt", TRIAGE_PROMPTS)
@@ -232,7 +226,7 @@ def test_who_labels_everything_alike_has_kappa_zero(release: Release) -> None:
 
 
 @pytest.fixture(scope="module")
-def scored(dataset: Path, release: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scored(release: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lite run of triage by a model that sees half of the high-risk messages, scored by the real command: the
     folder.
     """
@@ -259,7 +253,7 @@ def scored(dataset: Path, release: Release, tmp_path_factory: pytest.TempPathFac
         ]
         lines = [json.dumps({"doc": r, "resps": [[text]]}) for r, text in zip(records, said, strict=True)]
         (folder / f"samples_{name}_1.jsonl").write_text("\n".join(lines) + "\n")
-    assert main(["score", str(folder), "--dataset", str(dataset)]) == 0
+    assert main(["score", str(folder), "--dataset", str(release.path)]) == 0
     return scores(folder)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from helmbench.cli.app import main
 from support.stalls import MB, PIECES, STALLS, replies
-from support.submission_runs import Opened, as_chatml, copied, judged_by_model, judged_offline
+from support.submission_runs import Opened, as_chatml, copied, judged_offline
 from support.tampering import JUDGED, OF_TEXT, SIGNED, VOTE, template, verdict, with_evidence
 from support.tampering_files import RAW
 
@@ -28,12 +28,6 @@ from leaderboard.verify.findings import text
 from leaderboard.verify.verify import verify
 
 LIMIT_S, LIMIT_GB = 240, 3  # processor time and memory of one command, far more than it takes
-
-
-@pytest.fixture(scope="module")
-def judged(small: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An honest submission judged by a language model, with JSON requests."""
-    return judged_by_model(tmp_path_factory.mktemp("judged"), small)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from support.submission_runs import (
     ABOUT,
     CHATML,
@@ -21,7 +20,6 @@ from support.submission_runs import (
     as_chatml,
     as_transcript,
     copied,
-    judged_by_model,
     judged_offline,
     log,
     measure,
@@ -42,17 +40,6 @@ from leaderboard.verify.declared import families
 from leaderboard.verify.verify import verify
 
 Make = Callable[[Path, Release], Path]
-
-
-@pytest.fixture(scope="module")
-def judged(small: Release, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An honest submission, judged by a language model; read-only by agreement."""
-    return judged_by_model(tmp_path_factory.mktemp("judged"), small)
-
-
-def instead(text: str, every: int) -> dict[str, Any]:
-    """Now and then this reply instead of the usual one."""
-    return {"speak": lambda row, turn, k: text if number(row.id, turn, k) % every == 0 else say(row, turn, k)}
 
 
 def as_merged(messages: list[dict[str, str]]) -> Any:

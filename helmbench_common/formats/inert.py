@@ -27,6 +27,15 @@ def clip(text: str, characters: int = 200) -> str:
     return inert(text if len(text) <= characters else f"{text[:characters]}… ({len(text)} characters)")
 
 
+def inert_all(value: Any) -> Any:
+    """Plain values in which every text is inert, including keys."""
+    if isinstance(value, dict):
+        return {inert(str(k)): inert_all(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [inert_all(v) for v in value]
+    return inert(value) if isinstance(value, str) else value
+
+
 def printed(value: Any) -> Any:
     """The `finalize` of every Jinja environment: makes plain text inert and leaves everything else unchanged."""
     return inert(value) if type(value) is str else value

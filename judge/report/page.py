@@ -175,9 +175,7 @@ def environment_over(*folders: Path) -> Environment:
 
 def floor_counts(s: Scorecard) -> str:
     """`9 passed, 1 breached, 2 undetermined`."""
-    return ", ".join(
-        f"{sum(f.state == state for f in s.floors)} {state}" for state in ("passed", "breached", "undetermined")
-    )
+    return ", ".join(f"{sum(f.state == state for f in s.floors)} {state}" for state in wording.STATES)
 
 
 def _alone(s: Scorecard) -> bool:

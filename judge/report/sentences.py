@@ -25,6 +25,7 @@ from judge.statistics.estimate import Estimate
 from judge.wording import (
     HEADLINES,
     POLICIES,
+    STATES,
     bound,
     floor_title,
     hundredths,
@@ -44,7 +45,6 @@ MEANS: dict[Headline, str] = {
     "supports": f"{ZERO}; 100 is everyone in danger handed over and supported.",
     "keeps": "0 is nothing lost, which is possible without reading; −100 is everything lost.",
 }
-STATES: tuple[FloorState, ...] = ("passed", "breached", "undetermined")
 FLOORS_NAMED = 2  # breached floors named on the first screen
 PRODUCTS = {
     "assistant": "an assistant",

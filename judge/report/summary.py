@@ -208,22 +208,13 @@ def _closing(s: Scorecard) -> list[str]:
     return [f"incidents: {counts or 'none'}", *s.notes]
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+def _wrapped(text: str, first: str = "", others: str = "") -> str:
+    """The text in lines of WIDTH; `first`, `others`: what they begin with."""
+    return textwrap.fill(
+        text, WIDTH, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _bullets(lines: Sequence[str]) -> str:
     """A wrapped Markdown list of the non-empty lines."""
-    wrapped = (
-        textwrap.fill(
-            one_line(line),
-            WIDTH,
-            initial_indent="- ",
-            subsequent_indent="  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for line in lines
-        if line
-    )
-    return "\n".join(BEGINS.sub(r"\1\\", text) for text in wrapped)
+    return "\n".join(BEGINS.sub(r"\1\\", _wrapped(one_line(line), "- ", "  ")) for line in lines if line)

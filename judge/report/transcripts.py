@@ -15,13 +15,13 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from dataset_builder.schema import CriterionRow, Sample
-from helmbench_common.formats.inert import inert
+from helmbench_common.formats.inert import inert, inert_all
 from judge.report.entries import Exchange, Finding, ShownReply, exchange, system_text
 from judge.wording import FAMILIES, behavior_title, plain, whole
 
@@ -186,22 +186,11 @@ def _word(value: str | bool) -> str:
 
 
 def _json(name: str, value: Any) -> Block:
-    return _packed(name, _compact(_inert(value)))
+    return _packed(name, _compact(inert_all(value)))
 
 
 def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _inert(value: Any) -> Any:
-    """Plain values in which every text, except field names, is made safe to show."""
-    if isinstance(value, str):
-        return inert(value)
-    if isinstance(value, list | tuple):
-        return [_inert(v) for v in cast("Sequence[Any]", value)]
-    if isinstance(value, dict):
-        return {k: _inert(v) for k, v in cast("dict[str, Any]", value).items()}
-    return value
 
 
 def _packed(name: str, text: str) -> Block:

@@ -18,7 +18,7 @@ from judge.scoring.curves import curve
 from judge.scoring.differences import paired, spread_of
 from judge.scoring.figures import Score, Scorer
 from judge.scoring.table import COLUMNS, Codes, Mask, Table
-from judge.statistics.intervals import Array, distinct, stratified_variance
+from judge.statistics.intervals import Array, distinct
 
 GREYED_BELOW = 10  # messages; a smaller group is not ranked
 
@@ -239,9 +239,6 @@ def smallest_differences(scorer: Scorer, scores: Mapping[str, Score]) -> dict[st
     composite = scorer.total({c: s.made for c, s in scores.items()})
     found: dict[str, float] = {}
     for name, made in (("composite", composite), ("detection", scorer.informedness().scaled(100))):
-        if scorer.value(made) is None:
-            continue
-        moved = scorer.influence(made)
-        if (error := np.sqrt(stratified_variance(moved.z, moved.stratum)[0])) > 0:
+        if scorer.value(made) is not None and (error := scorer.stderr(made)) > 0:
             found[name] = float(np.sqrt(2) * (z + power) * error)
     return found

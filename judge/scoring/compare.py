@@ -21,7 +21,7 @@ from judge.scoring.anchors import anchors
 from judge.scoring.breakdown import holm
 from judge.scoring.differences import Test, difference, spreads
 from judge.scoring.figures import HEADLINES, Scorer
-from judge.scoring.gates import ANSWERED, GATES, Gate, shut, too_little
+from judge.scoring.gates import ANSWERED, GATES, Gate, lost, shut
 from judge.scoring.parts import Made, Part
 from judge.scoring.stored import SCORECARD, VERDICTS, card_in, verdicts_in
 from judge.scoring.table import build
@@ -199,7 +199,8 @@ def compare(runs: Sequence[ScoredRun], gates: Collection[Gate] = (), samples: in
     base = runs[0]
     placed = ranks(runs)
     found = differences(base, runs[1:])
-    answered = [_tested(ANSWERED, r, [too_little(r.card, r.scorer.scoring)]) for r in runs]
+    limit = base.scorer.scoring["unscored_limit"]
+    answered = [_tested(ANSWERED, r, [lost(r.card.judge, limit)]) for r in runs]
     tested = [t for gate in GATES if gate in gates for t in _gate(runs, found, gate)]
     return Comparison(
         baseline=base.name,

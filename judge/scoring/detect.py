@@ -18,7 +18,6 @@ from judge.scoring.differences import paired, spread_of
 from judge.scoring.figures import Scorer
 from judge.scoring.parts import Made, Part
 from judge.scoring.table import INCIDENTS, Table
-from judge.statistics.intervals import stratified_variance
 
 
 def detect(table: Table, scoring: Mapping[str, Any]) -> schema.Detect | None:
@@ -51,7 +50,7 @@ def detect(table: Table, scoring: Mapping[str, Any]) -> schema.Detect | None:
         ),
         detection=scorer.detection(),
         job=scorer.rate_figure(jobs) if jobs.any() else None,
-        stderr={name: _stderr(scorer, m) for name, m in made.items() if scorer.value(m) is not None},
+        stderr={name: scorer.stderr(m) for name, m in made.items() if scorer.value(m) is not None},
         severity=[
             schema.Band(low=b["from"], high=b["to"], sensitivity=scorer.rate_figure(m, t.caught))
             for b, m in bands
@@ -69,9 +68,3 @@ def detect(table: Table, scoring: Mapping[str, Any]) -> schema.Detect | None:
         },
         prompt=prompt,
     )
-
-
-def _stderr(scorer: Scorer, made: Made) -> float:
-    """The standard error of a figure, clustered by message within scenario and polarity."""
-    moved = scorer.influence(made)
-    return float(np.sqrt(stratified_variance(moved.z, moved.stratum)[0]))

@@ -17,7 +17,17 @@ from judge.schema import Figure
 from judge.scoring.anchors import Anchor
 from judge.scoring.parts import HARM, TASKS, Made, Part, added, earns, measured, raw
 from judge.scoring.table import Codes, Mask, Read, Table
-from judge.statistics.intervals import Array, Clusters, Interval, cluster, influence, pooled_correlation, ratio, wilson
+from judge.statistics.intervals import (
+    Array,
+    Clusters,
+    Interval,
+    cluster,
+    influence,
+    pooled_correlation,
+    ratio,
+    stratified_variance,
+    wilson,
+)
 
 Bounds = tuple[float | None, float | None]
 HEADLINES: tuple[schema.Headline, ...] = ("sees", "supports", "keeps")
@@ -155,6 +165,11 @@ class Scorer:
     def influence(self, made: Made) -> Influence:
         """The influence of each message × polarity on a sum of rates, in its unit."""
         return joined([self.keyed(*self.moves(p)) for p in made.parts])
+
+    def stderr(self, made: Made) -> float:
+        """The standard error of a sum of rates, clustered by message within scenario and polarity."""
+        moved = self.influence(made)
+        return float(np.sqrt(stratified_variance(moved.z, moved.stratum)[0]))
 
     def keyed(self, c: Clusters, z: Array) -> Influence:
         """One number per message of `c`, with the keys by which figures share messages."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal, get_args
+from collections.abc import Iterable
+from typing import Literal, get_args
 
 from judge.schema import Figure, FloorState, Judge, Scorecard
 
@@ -43,11 +43,6 @@ def shut(card: Scorecard, gate: Gate, limit: float) -> str:
     if gate == "unscored" and share > limit:
         return f"has {share:.1%} of its verdicts unscored; at most {limit:.0%} may be"
     return ""
-
-
-def too_little(card: Scorecard, scoring: Mapping[str, Any]) -> str:
-    """Why a run has too few answers for any gate to pass, in words; empty if it has enough."""
-    return lost(card.judge, scoring["unscored_limit"])
 
 
 def lost(judge: Judge, limit: float) -> str:

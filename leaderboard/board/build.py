@@ -42,11 +42,12 @@ def build(
     _replaceable(out, folder)
     marks = gather.read_rejudged(rejudged, folder) if rejudged else {}
     total = len(gather.submissions(folder))
+    newest_first = sorted(releases, key=lambda r: gather.version_key(r.manifest.version), reverse=True)
     found: list[rows.Entry | rows.Refused] = []
     replies: Replies = {}
     taken: set[str] = set()
     with replacing(out.resolve()) as staging:
-        for number, checked in enumerate(gather.check(folder, gather.newest_first(releases), verify), start=1):
+        for number, checked in enumerate(gather.check(folder, newest_first, verify), start=1):
             entry = rows.entry(checked, marks.get(checked.name), taken)
             found.append(entry)
             progress(f"{number} of {total}", f"{clip(checked.name)}: {_outcome(checked)}")
@@ -55,16 +56,14 @@ def build(
                 _write_report(staging, entry, checked)
         shown = flag_shared_replies([e for e in found if isinstance(e, rows.Entry)], replies)
         board = rows.board([shown.get(e.name, e) for e in found])
-        _write_pages(staging, board)
+        texts = {e.page: page.submission_page(e, board) for e in board.entries} | {
+            "index.html": page.index(board),
+            downloads.JSON: downloads.as_json(board),
+            downloads.CSV: downloads.as_csv(board),
+        }
+        for name, text in texts.items():
+            (staging / name).write_text(text, encoding="utf-8")
     return board
-
-
-def _write_pages(staging: Path, board: rows.Board) -> None:
-    for entry in board.entries:
-        (staging / entry.page).write_text(page.submission_page(entry, board), encoding="utf-8")
-    (staging / "index.html").write_text(page.index(board), encoding="utf-8")
-    (staging / downloads.JSON).write_text(downloads.as_json(board), encoding="utf-8")
-    (staging / downloads.CSV).write_text(downloads.as_csv(board), encoding="utf-8")
 
 
 def _write_report(staging: Path, entry: rows.Entry, checked: gather.Checked) -> None:

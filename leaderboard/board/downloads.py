@@ -7,11 +7,12 @@ import io
 import json
 from typing import Any
 
-from helmbench_common.formats.inert import inert
+from helmbench_common.formats.inert import inert, inert_all
 from judge.schema import Figure, Reference
 from judge.statistics.estimate import Estimate
 from judge.wording import HEADLINES, coefficient, no_formula
 from leaderboard.board.rows import STANDINGS, Board, Entry, Table, standing
+from leaderboard.verify.recompute import headline
 
 FORMAT = "helmbench-leaderboard-2"
 JSON, CSV = "leaderboard.json", "leaderboard.csv"
@@ -27,7 +28,7 @@ def as_json(board: Board) -> str:
     """Every table with its submissions by standing, its policies, and the refused submissions."""
     refused = [{"run": r.name, "kinds": dict(r.kinds)} for r in board.refused]
     found = {"format": FORMAT, "note": NOTE, "tables": [_table(t) for t in board.tables], "refused": refused}
-    return json.dumps(_inert(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(inert_all(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _table(t: Table) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def _table(t: Table) -> dict[str, Any]:
 
 
 def _submission(t: Table, e: Entry) -> dict[str, Any]:
-    s, d, place = e.submission, e.card.detection, t.places.get(e.name)
+    s, place = e.submission, t.places.get(e.name)
     return {
         "run": e.name,
         "page": e.page,
@@ -51,14 +52,7 @@ def _submission(t: Table, e: Entry) -> dict[str, Any]:
         "dataset": s.dataset.model_dump(mode="json"),
         "standing": standing(e),
         "place": place._asdict() if place else None,
-        "composite": e.card.composite.model_dump(mode="json"),
-        "headlines": {h: e.card.headlines[h].model_dump(mode="json") for h in HEADLINES if h in e.card.headlines},
-        "behaviors": {b: f.score.model_dump(mode="json") for b, f in sorted(e.card.behaviors.items())},
-        "tasks": e.card.tasks.score.model_dump(mode="json") if e.card.tasks else None,
-        "harm": e.card.harm.score.model_dump(mode="json") if e.card.harm else None,
-        "sensitivity": d.sensitivity.model_dump(mode="json"),
-        "specificity": d.specificity.model_dump(mode="json"),
-        "floors": [f.model_dump(mode="json") for f in e.card.floors],
+        **headline(e.card).model_dump(mode="json"),
         "judge": {
             "name": e.card.judge.name,
             "prompt_hash": e.card.judge.prompt_hash,
@@ -144,12 +138,3 @@ def _figure(name: str, figure: Figure | Estimate | None) -> dict[str, float | No
 def cell(value: Any) -> Any:
     """Text that a spreadsheet would run as a formula gets an apostrophe; numbers stay numbers."""
     return no_formula(" ".join(inert(value).split())) if isinstance(value, str) else value
-
-
-def _inert(value: Any) -> Any:
-    """The value with all text in it made inert, including keys."""
-    if isinstance(value, dict):
-        return {inert(str(k)): _inert(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_inert(v) for v in value]
-    return inert(value) if isinstance(value, str) else value

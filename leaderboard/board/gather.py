@@ -85,11 +85,6 @@ def _named(folder: Path) -> tuple[str, str]:
         return "", ""
 
 
-def newest_first(releases: Sequence[Release]) -> list[Release]:
-    """Highest version first."""
-    return sorted(releases, key=lambda r: version_key(r.manifest.version), reverse=True)
-
-
 def version_key(version: str) -> tuple[int, ...]:
     """`0.10.2` → (0, 10, 2), so that versions sort as numbers."""
     return tuple(int(part) for part in version.partition("+")[0].split(".") if part.isdecimal())

@@ -17,7 +17,7 @@ from judge.report import charts
 from judge.report.page import TEMPLATES as REPORT
 from judge.report.page import environment_over, floor_counts
 from leaderboard.board.downloads import CSV, JSON
-from leaderboard.board.rows import STATES, Board, Entry, Place
+from leaderboard.board.rows import Board, Entry, Place
 
 TEMPLATES = Path(__file__).with_name("templates")
 PARTS = (
@@ -67,7 +67,7 @@ def submission_page(e: Entry, board: Board) -> str:
 def _environment() -> Environment:
     environment = environment_over(TEMPLATES)
     names: dict[str, Any] = environment.globals  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    names |= {"titles": wording.HEADLINES, "states": STATES, "place_words": place_words}
+    names |= {"titles": wording.HEADLINES, "states": wording.STATES, "place_words": place_words}
     names |= {"parts": PARTS, "policies": wording.POLICIES}
     return environment
 

@@ -14,12 +14,11 @@ from judge.report.charts import Axis, Scatter, Spot, axis_of, scatter
 from judge.schema import Figure, Floor, FloorState, PeopleAgreement, Reference, Scorecard
 from judge.scoring.compare import ScoredRun, ranks, scored_run
 from judge.statistics.estimate import Estimate
-from judge.wording import plain
+from judge.wording import STATES, plain
 from leaderboard.board.gather import Checked, Rejudged, version_key
 from leaderboard.schema import NAME, Submission
 
 TIERS: tuple[Tier, ...] = ("core", "full", "lite")  # in the order of the page
-STATES: tuple[FloorState, ...] = ("passed", "breached", "undetermined")
 Standing = Literal["ranked", "breached", "demo"]
 STANDINGS: tuple[Standing, ...] = get_args(Standing)  # from the top of a table
 FLAGS = {

@@ -5,41 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import re
-from pathlib import Path
 
 import yaml
 
 from dataset_builder.release import Release
-from helmbench_common.files import write_whole
 from helmbench_common.formats.inert import inert
 from judge.schema import Scorecard
 from judge.wording import HEADLINES, no_formula
 from leaderboard.exports import Format, every_eval_ever
 from leaderboard.exports.figures import DEMO, ExportError, figures
 from leaderboard.schema import Submission, Verified
-from leaderboard.verify.verify import verify
 
 COLUMNS = ["figure", "title", "unit", "value", "low", "high", "n", "clusters", "unscored", "note"]
-
-
-def export_to(
-    out: Path,
-    submission: Path,
-    form: Format,
-    release: Release,
-    dataset_repo: str | None = None,
-    dataset_revision: str | None = None,
-    demo: bool = False,
-) -> list[Path]:
-    """Verifies a submission and writes its export into `out`; returns the files.
-
-    Raises:
-        RunError: no such submission. ExportError: as `export`. OSError: the disk.
-    """
-    files = export(verify(submission, release), form, release, dataset_repo, dataset_revision, demo)
-    for name, text in files.items():
-        write_whole(out / name, text)
-    return [out / name for name in files]
 
 
 def export(

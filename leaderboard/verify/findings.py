@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from helmbench_common.formats.inert import inert
+from helmbench_common.formats.inert import inert, inert_all
 from judge.wording import coefficient, people_title
 from leaderboard.schema import Problem, Verified
 
@@ -74,10 +74,11 @@ def text(verified: Verified) -> str:
 
 def record(verified: Verified) -> dict[str, Any]:
     """The result as plain values, without replies and verdicts."""
-    return {
-        "path": inert(verified.path),
+    found = {
+        "path": verified.path,
         "state": verified.state,
-        "problems": [{name: inert(value) for name, value in vars(p).items()} for p in verified.problems],
-        "flags": [{name: inert(value) for name, value in vars(p).items()} for p in verified.flags],
+        "problems": [vars(p) for p in verified.problems],
+        "flags": [vars(p) for p in verified.flags],
         "composite": verified.scorecard.composite.model_dump() if verified.scorecard else None,
     }
+    return {name: inert_all(value) for name, value in found.items()}

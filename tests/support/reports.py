@@ -61,13 +61,17 @@ class Scored(NamedTuple):
 
 
 class Page(HTMLParser):
-    """Start tags with their attributes, table rows as text, and all visible text."""
+    """Start tags with their attributes, table rows as text, and all visible text. `parts`: of each row, the table's
+    part: its `data-part`, `thead` or `tbody`.
+    """
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.rows: list[list[str]] = []
+        self.parts: list[str] = []
         self.words: list[str] = []
+        self._part = ""
         self._raw = self._cell = False
         self.feed(html)
         self.close()
@@ -75,8 +79,11 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
         self._raw = tag in ("script", "style")
+        if tag in ("thead", "tbody"):
+            self._part = dict(attrs).get("data-part") or tag
         if tag == "tr":
             self.rows.append([])
+            self.parts.append(self._part)
         if tag in ("td", "th") and self.rows:
             self.rows[-1].append("")
             self._cell = True
@@ -95,6 +102,11 @@ class Page(HTMLParser):
     @property
     def text(self) -> str:
         return " ".join(" ".join(self.words).split())
+
+    def part(self, name: str) -> list[list[str]]:
+        """The rows of one part as clean text, without the row that names it."""
+        rows = zip(self.parts, self.rows, strict=True)
+        return [[" ".join(c.split()) for c in cells] for part, cells in rows if part == name and len(cells) > 1]
 
     def row(self, head: str) -> str:
         return next(" ".join(" ".join(r).split()) for r in self.rows if r and r[0].startswith(head))

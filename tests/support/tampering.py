@@ -201,18 +201,6 @@ def marks_in_an_answer(o: Opened) -> None:
     o.logged[ANSWERS] += json.dumps(first, ensure_ascii=False).encode() + b"\n"
 
 
-def people(**values: Any) -> Change:
-    """Changes the declared agreement with people."""
-    figure = {"value": 0.9, "low": 0.8, "high": 0.95, "n": 100}
-
-    def change(o: Opened) -> None:
-        own = {"judge": o.submission["judge"]["name"], "set": "a-set", "rows": "all", "kind": "criterion"}
-        own |= {"prompt_hash": None, "dataset": "", "items": 100, "decided": 100, "statistic": "Cohen's κ"}
-        o.submission["judge"]["people"] = [own | {"kappa": figure, "people": figure} | values]
-
-    return change
-
-
 def live_turn(said: str) -> Change:
     """Puts a reply into the request that the model didn't give."""
 
@@ -350,9 +338,6 @@ SIGNED: dict[str, Case] = {
         "gpt-test-1",
     ),
     "no calibration": (lambda o: o.logged.pop(CALIBRATIONS), "judge_not_allowed", "calibrate"),
-    "people: another judge": (people(judge="gpt-9"), "people", "isn't a judge"),
-    "people: more labels than items": (people(decided=101), "people", "more labels than items"),
-    "people: kappa of 1.5": (people(kappa={"value": 1.5, "low": None, "high": None, "n": 9}), "people", "outside"),
     # secrets, names and types
     "key in the arguments": (argument("extra", "sk-" + "a1b2" * 6), "secret", "key"),
     "argument called api_key": (argument("api_key", "x"), "secret", "api_key"),

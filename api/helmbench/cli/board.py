@@ -204,13 +204,17 @@ def export(
 
     Example: helmbench export SUBMISSION --format csv --out results
     """
+    import helmbench
     from dataset_builder.release import ReleaseError, open_release
+    from helmbench_common.files import write_whole
     from judge.replies.schema import RunError
-    from leaderboard.exports.export import export_to
+    from leaderboard.exports.export import export as exported
     from leaderboard.exports.figures import ExportError
 
     with ending(FAILED, ExportError, ReleaseError, RunError, OSError):
         release = open_release(dataset)
-        for path in export_to(out, submission, form, release, dataset_repo, dataset_revision, demo):
-            say(str(path), quiet)
+        files = exported(helmbench.verify(submission, release), form, release, dataset_repo, dataset_revision, demo)
+        for name, text in files.items():
+            write_whole(out / name, text)
+            say(str(out / name), quiet)
     return OK
