@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
 import traceback
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -257,10 +259,26 @@ def test_no_more_questions_are_under_way_than_asked_for(serve: Serve, tmp_path: 
 
 def test_two_runs_can_not_write_one_file(serve: Serve, tmp_path: Path) -> None:
     """A second process would ask everything twice; it is told to wait."""
-    log = Log(tmp_path)
-    with pytest.raises(EngineError, match=r"replies\.jsonl: another `helmbench run` is writing it"):
+    with (
+        closing(Log(tmp_path)),
+        pytest.raises(EngineError, match=r"replies\.jsonl: another `helmbench run` is writing it"),
+    ):
         ask("a", tmp_path, serve().url)
-    log.close()
+
+
+def test_a_write_that_fails_leaves_no_part_of_a_line(tmp_path: Path) -> None:
+    """What comes after it is whole too."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with closing(Log(tmp_path)) as log:
+        log.write(["first\n"])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+        try:
+            with pytest.raises(OSError, match="File too large"):
+                log.write(["never whole\n"])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        log.write(["last\n"])
+        assert log.path.read_text() == "first\nlast\n"
 
 
 class TestCap:

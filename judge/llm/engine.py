@@ -91,7 +91,7 @@ class Outcome:
 
 
 def drive(
-    asked: Iterator[tuple[JudgeRequest, int]], log: Log, endpoint: Endpoint, budget: Budget, total: int | None = None
+    asked: Iterator[tuple[JudgeRequest, int]], log: Log, endpoint: Endpoint, budget: Budget, total: int
 ) -> Outcome:
     """Asks every question, each at most ASKS times minus the unreadable answers it already has; every answer goes to
     `log`.
@@ -108,7 +108,7 @@ def drive(
 
 class _Drive:
     def __init__(
-        self, asked: Iterator[tuple[JudgeRequest, int]], log: Log, endpoint: Endpoint, budget: Budget, total: int | None
+        self, asked: Iterator[tuple[JudgeRequest, int]], log: Log, endpoint: Endpoint, budget: Budget, total: int
     ) -> None:
         self.asked, self.log, self.endpoint, self.budget, self.total = asked, log, endpoint, budget, total
         self.outcome = Outcome()
