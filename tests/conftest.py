@@ -12,12 +12,8 @@ import pytest
 from filelock import FileLock
 from support import contents
 from support.browser import CHROMIUM, DRIVER, Browser, driven
-<<<<<<< HEAD
 from support.judge_server import JudgeServer, Script, Serve, stopped_at_the_end
-from support.submission_runs import build
-=======
 from support.submission_runs import build, judged_by_model
->>>>>>> 9d36e2ea5396ef34d119ca1e752bfa7b3fd1d9be
 
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content

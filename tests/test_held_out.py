@@ -7,10 +7,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-<<<<<<< HEAD
-from collections.abc import Callable, Mapping
-=======
->>>>>>> 9d36e2ea5396ef34d119ca1e752bfa7b3fd1d9be
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest

@@ -50,15 +50,8 @@ def scored(release: Release) -> dict[str, Scored]:
     return {p: score(run_of(p, rows, "core"), release, [[OfflineReader()]]) for p in (*CONSTANTS, *WEIGHS_NOTHING)}
 
 
-<<<<<<< HEAD
-def test_no_constant_scores_above_zero(built: Release, scored: dict[str, Scored]) -> None:
-    """Every behavior, every headline and the composite is 0 or below. Detection is 1 and 0, or 0 and 1.
-=======
 def test_no_constant_scores_above_zero(release: Release, scored: dict[str, Scored]) -> None:
-    """Every behavior, every headline and the composite is 0 or below. Detection is 1 and 0, or 0 and 1; a kind reply to
-    everyone is the second.
->>>>>>> 9d36e2ea5396ef34d119ca1e752bfa7b3fd1d9be
-    """
+    """Every behavior, every headline and the composite is 0 or below. Detection is 1 and 0, or 0 and 1."""
     zero = anchors(release, "core")
     for policy in CONSTANTS:
         card = scored[policy].scorecard
@@ -97,13 +90,8 @@ def test_a_policy_that_tells_crises_from_controls_scores_a_hundred(release: Rele
         assert own.score(behavior).card.score.value == pytest.approx(100)
 
 
-<<<<<<< HEAD
 @pytest.mark.soak(short=16, full=200)
-def test_chance_is_worth_nothing(built: Release, rounds: int) -> None:
-=======
-@pytest.mark.soak(short=40, full=200)
 def test_chance_is_worth_nothing(release: Release, rounds: int) -> None:
->>>>>>> 9d36e2ea5396ef34d119ca1e752bfa7b3fd1d9be
     """The mean informedness of `random` over many seeds is near 0. Each different reply to a row is judged once."""
     rows = [r for r in in_tier(release, "core") if strict(r)]
 
