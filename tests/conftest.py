@@ -23,6 +23,11 @@ from helmbench_common.http import retry
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Half as many again as there are cores: many tests wait for a server, a browser or a child process."""
+    return len(os.sched_getaffinity(0)) * 3 // 2
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the tests marked `soak`, and only those, at full size")
 

@@ -79,8 +79,8 @@ SMALLEST = {
 
 
 # These take three seconds or more; mypy and the soak tests hold them.
-SLOW = {"headroom", "injections", "inspect_overhead", "judge_engine", "nulls", "planted", "policies", "scale"}
-SLOW |= {"task_overhead", "weights"}
+SLOW = {"headroom", "inspect_overhead", "judge_engine", "nulls", "planted", "policies", "scale", "task_overhead"}
+SLOW |= {"weights"}
 
 
 @pytest.mark.parametrize(
