@@ -73,11 +73,11 @@ def replacing(out: Path) -> Iterator[Path]:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def replaceable(folder: Path, name: str) -> bool:
-    """Whether a folder is empty, or an earlier build: one with a MANIFEST.json of this `name`."""
+def replaceable(folder: Path, name: str, file: str = "MANIFEST.json", key: str = "name") -> bool:
+    """Whether a folder is empty, or an earlier build: one whose `file` has this `name` under `key`."""
     try:
         return folder.is_dir() and (
-            not any(folder.iterdir()) or json_file.load(folder / "MANIFEST.json", "a manifest").get("name") == name
+            not any(folder.iterdir()) or json_file.load(folder / file, "an earlier build").get(key) == name
         )
     except (OSError, FormatError):
         return False

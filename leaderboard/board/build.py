@@ -10,8 +10,7 @@ from itertools import combinations
 from pathlib import Path
 
 from dataset_builder.release import Release
-from helmbench_common.files import replacing, write_whole
-from helmbench_common.formats import json_file
+from helmbench_common.files import replaceable, replacing, write_whole
 from helmbench_common.formats.inert import clip
 from helmbench_common.hashing import digest
 from judge.replies.schema import RunError
@@ -92,16 +91,7 @@ def _replaceable(out: Path, submissions: Path) -> None:
     here, there = Path(os.path.realpath(out)), Path(os.path.realpath(submissions))  # also for a loop of links
     if here == there or here in there.parents or there in here.parents:
         raise RunError(f"{out}: overlaps the submissions in {submissions}; expected another folder")
-    if not out.exists():
-        return
-    try:
-        ours = out.is_dir() and (
-            not any(out.iterdir())
-            or json_file.load(out / downloads.JSON, "an earlier board")["format"] == downloads.FORMAT
-        )
-    except (OSError, ValueError, LookupError, TypeError):
-        ours = False
-    if not ours:
+    if out.exists() and not replaceable(out, downloads.FORMAT, downloads.JSON, "format"):
         raise RunError(
             f"{out}: exists and is not a leaderboard; expected an empty folder or an earlier board; nothing was written"
         )
