@@ -31,6 +31,12 @@ class Fields(_Model):
 
     `turns`: a list of {role, content}, or of texts that alternate, the user's first. `conversation`: consecutive rows
     with the same value are the turns of one conversation. `keep`: further fields, copied as text.
+
+    `reply`: what a system answered; empty where it said nothing. `system`: who replied. `family`: rows with the same
+    value are one observation in every interval. `row`: the row's number in the set, where it isn't the row's place.
+    `by`: the criterion, or the category whose protocol rates the reply. `group`: a subgroup with figures of its own.
+    `labels`: people's labels, by person; `models`: those of models, by model; `settled`: the label that the people
+    agreed on.
     """
 
     text: str | None = None
@@ -42,6 +48,16 @@ class Fields(_Model):
     language: str | None = None
     licence: str | None = None
     keep: Words = []
+    reply: str | None = None
+    system: str | None = None
+    family: str | None = None
+    row: str | None = None
+    country: str | None = None
+    by: str | None = None
+    group: str | None = None
+    labels: dict[str, str] = {}
+    models: dict[str, str] = {}
+    settled: str | None = None
 
     @model_validator(mode="after")
     def _one_form(self) -> Fields:
@@ -58,10 +74,13 @@ class Fields(_Model):
 
 
 class Source(_Model):
-    """A file (`path`: .jsonl or .csv, also .gz, relative to the mapping file) or a dataset (`hub`: an id or folder)."""
+    """A file (`path`: .jsonl or .csv, also .gz, relative to the mapping file), a dataset (`hub`: an id or folder), or
+    the rows of a `query`: one SELECT that DuckDB runs over the files of the mapping file's folder.
+    """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")
     path: str | None = None
+    query: str | None = None
     hub: str | None = None
     config: str | None = None
     split: str = "train"
@@ -79,8 +98,8 @@ class Source(_Model):
 
     @model_validator(mode="after")
     def _one_place(self) -> Source:
-        if (self.path is None) == (self.hub is None):
-            raise ValueError("expected either `path` (a file) or `hub` (a dataset), not both or neither")
+        if [self.path, self.query, self.hub].count(None) != 2:
+            raise ValueError("expected one of `path` (a file), `query` (SQL over files) and `hub` (a dataset)")
         return self
 
 
