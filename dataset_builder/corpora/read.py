@@ -32,7 +32,7 @@ SHORT.maxstring = SHORT.maxother = 60
 Row = tuple[int, dict[str, Any]]
 
 
-class _RowError(Exception):
+class RowError(Exception):
     """What is wrong with one row. `line`: 0 until the reader adds it."""
 
     def __init__(self, message: str, line: int = 0) -> None:
@@ -199,7 +199,7 @@ def documents(opened: Opened, folder: Path) -> Iterator[Document]:
     grouped, rows = opened.source.fields.conversation, _documents(opened)
     try:
         yield from _conversations(rows, grouped) if grouped else (document for document, _ in rows)
-    except _RowError as error:
+    except RowError as error:
         raise CorpusError(f"{place}:{error.line}: {error}") from None
     except FormatError as error:
         raise CorpusError(str(error)) from None
@@ -209,13 +209,10 @@ def _documents(opened: Opened) -> Iterator[tuple[Document, dict[str, Any]]]:
     """Every row as a document and in its original form."""
     for n, (line, row) in enumerate(opened.rows):
         try:
-            missing = sorted(_named(opened.source.fields) - {*row}) if n == 0 else []
-            if missing:  # otherwise a misspelled field would drop every row as empty
-                known = closest(missing[0], [_short(key) for key in sorted(row)[:NAMES]])
-                name = shown(missing[0])
-                raise _RowError(f"the first row has no field '{name}', which the mapping file names; {known}")
-            yield _document(opened.source, line, row), row
-        except _RowError as error:
+            if n == 0:
+                check_fields(opened.source.fields, row)
+            yield document(opened.source, line, row), row
+        except RowError as error:
             error.line = error.line or line
             raise
 
@@ -229,14 +226,14 @@ def _conversations(rows: Iterator[tuple[Document, dict[str, Any]]], field: str) 
         found = None if isinstance(value, list | dict) else _text(value, field)
         if not found:
             what = "empty" if value in (None, "") else _short(value)
-            raise _RowError(f"field '{field}' is {what}; expected the conversation's id", pair[0].line)
+            raise RowError(f"field '{field}' is {what}; expected the conversation's id", pair[0].line)
         return found
 
     for identity, own in groupby(rows, key):
         documents = (document for document, _ in own)
         first = next(documents)
         if identity in seen:
-            raise _RowError(
+            raise RowError(
                 f"conversation '{_short(identity)}' began on line {seen[identity]} and another one followed; expected "
                 "its rows to be consecutive",
                 first.line,
@@ -247,25 +244,34 @@ def _conversations(rows: Iterator[tuple[Document, dict[str, Any]]], field: str) 
             turns += document.turns
             size += sum(len(turn.text) for turn in document.turns)
             if size > LONGEST:
-                raise _RowError(f"its conversation is longer than {LONGEST:,} characters; expected less", document.line)
+                raise RowError(f"its conversation is longer than {LONGEST:,} characters; expected less", document.line)
         yield first._replace(turns=tuple(turns))
 
 
 def _named(fields: Fields) -> set[str]:
     """Every field that rows must have."""
     flat = fields.model_dump(exclude={"role", "content", "keep", "labels", "models"}).values()
-    lists = (*fields.keep, *fields.labels.values(), *fields.models.values())
+    columns = (own.values() if isinstance(own, dict) else [own] for own in (fields.labels, fields.models))
+    lists = (*fields.keep, *chain.from_iterable(columns))
     return {name for name in (*flat, *lists, fields.role if fields.conversation else None) if name}
 
 
-def _document(source: Source, line: int, row: dict[str, Any]) -> Document:
+def check_fields(fields: Fields, row: dict[str, Any]) -> None:
+    """Raises RowError if a row lacks a field: a misspelled one would otherwise drop every row as empty."""
+    if missing := sorted(_named(fields) - {*row}):
+        known = closest(missing[0], [_short(key) for key in sorted(row)[:NAMES]])
+        raise RowError(f"the first row has no field '{shown(missing[0])}', which the mapping file names; {known}")
+
+
+def document(source: Source, line: int, row: dict[str, Any]) -> Document:
+    """One row as a document. Raises RowError."""
     fields = source.fields
     language = _text(row.get(fields.language), fields.language) if fields.language else source.language
     if language and not LANGUAGE.fullmatch(language):
-        raise _RowError(f"language is '{_short(language)}'; expected a code such as en")
+        raise RowError(f"language is '{_short(language)}'; expected a code such as en")
     licence = _text(row.get(fields.licence), fields.licence) if fields.licence else None
     if licence and (len(licence) > LICENCE or not normal_licence(licence).isprintable()):
-        raise _RowError(f"licence is '{_short(licence)}'; expected its name, such as cc-by-4.0")
+        raise RowError(f"licence is '{_short(licence)}'; expected its name, such as cc-by-4.0")
     return Document(
         source=source.name,
         line=line,
@@ -289,9 +295,9 @@ def _turns(source: Source, row: dict[str, Any]) -> tuple[Turn, ...]:
         try:
             value = json_file.lenient(value)
         except json.JSONDecodeError:
-            raise _RowError(f"field '{fields.turns}' is text but not JSON; {expected}") from None
+            raise RowError(f"field '{fields.turns}' is text but not JSON; {expected}") from None
         except ValueError as error:  # over a limit
-            raise _RowError(f"field '{fields.turns}' {error}; {expected}") from None
+            raise RowError(f"field '{fields.turns}' {error}; {expected}") from None
     turns: list[Turn] = []
     for n, turn in enumerate(value or []) if isinstance(value, list) or not value else [(0, value)]:
         if isinstance(turn, dict) and fields.content in turn:
@@ -299,7 +305,7 @@ def _turns(source: Source, row: dict[str, Any]) -> tuple[Turn, ...]:
         elif isinstance(turn, str) and isinstance(value, list):
             role, text = "user" if n % 2 == 0 else "assistant", _text(turn, fields.turns)
         else:
-            raise _RowError(
+            raise RowError(
                 f"turn {n + 1} of '{fields.turns}' is {_short(turn)!r}; expected {{{fields.role}, {fields.content}}} "
                 "or a text"
             )
@@ -314,7 +320,7 @@ def _role(source: Source, value: object) -> Role:
         if said in (n.lower() for n in names):
             return role
     known = sorted(name for names in source.roles.values() for name in names)
-    raise _RowError(f"role is '{_short(value)}'; expected one of {known}: name it under `roles`")
+    raise RowError(f"role is '{_short(value)}'; expected one of {known}: name it under `roles`")
 
 
 def _text(value: object, name: str | None) -> str | None:
@@ -323,7 +329,7 @@ def _text(value: object, name: str | None) -> str | None:
         return (value or "").encode("utf-8", "ignore").decode() or None
     if isinstance(value, (bool, int, float)):
         return str(value)
-    raise _RowError(f"field '{name}' is {_short(value)!r}; expected text")
+    raise RowError(f"field '{name}' is {_short(value)!r}; expected text")
 
 
 def _short(value: object) -> str:

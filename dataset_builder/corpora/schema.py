@@ -35,8 +35,8 @@ class Fields(_Model):
     `reply`: what a system answered; empty where it said nothing. `system`: who replied. `family`: rows with the same
     value are one observation in every interval. `row`: the row's number in the set, where it isn't the row's place.
     `by`: the criterion, or the category whose protocol rates the reply. `group`: a subgroup with figures of its own.
-    `labels`: people's labels, by person; `models`: those of models, by model; `settled`: the label that the people
-    agreed on.
+    `labels`: people's labels, by person, or one field that maps persons to labels; `models`: models' labels;
+    `settled`: the label that the people agreed on.
     """
 
     text: str | None = None
@@ -55,8 +55,8 @@ class Fields(_Model):
     country: str | None = None
     by: str | None = None
     group: str | None = None
-    labels: dict[str, str] = {}
-    models: dict[str, str] = {}
+    labels: dict[str, str] | str = {}
+    models: dict[str, str] | str = {}
     settled: str | None = None
 
     @model_validator(mode="after")
@@ -90,6 +90,7 @@ class Source(_Model):
     language: str | None = None
     country: str | None = Field(default=None, pattern=r"^[A-Z]{2}$")
     fields: Fields
+    values: dict[str, str] = {}  # the source's word for a label → ours
     roles: dict[Role, Words] = {
         "user": ["user", "human"],
         "assistant": ["assistant", "gpt", "model", "bot"],
@@ -126,12 +127,49 @@ class Samples(_Model):
     allocation: Literal["proportional", "equal"] = "proportional"
 
 
+class Question(_Model):
+    """A question of the set's authors, put to a judge in their sense: a title, what each label means, the labels."""
+
+    title: str
+    text: str
+    labels: Words = ["FAIL", "PASS"]
+
+
+class Asks(_Model):
+    """What a judge is asked about each row, and how people's labels are read.
+
+    `by`: the criterion, or the category whose protocol rates replies; null where the rows say it. `labels`: people's
+    scale, lowest first, where it isn't the question's; `numbers`: its labels are numbers, and people's common label is
+    their mean. `reads`: a judge's label → people's. `coarse`: people's labels → fewer, for a second figure.
+    """
+
+    kind: Literal["criterion", "rating", "category", "refusal"]
+    by: str | None = None
+    question: Question | None = None
+    labels: Words = []
+    numbers: bool = False
+    reads: dict[str, str] = {}
+    coarse: dict[str, str] = {}
+    notes: Words = []
+
+
 class Recipe(_Model):
-    """A mapping file: everything that decides what a corpus holds. `date` is the corpus's, never today's."""
+    """A mapping file: where other people's rows are and what they mean. `date` is the data's, never today's.
+
+    `asks`: for `helmbench read` and `validate`. `repository`, `commit`, `files` (path → sha256): where a published set
+    is fetched, and what it must hold. `about`, `license`, `may`: what it is, its terms, and what they allow.
+    """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")
     date: str = Field(pattern=DATE)
+    about: str = ""
+    license: str = ""
+    may: Literal["ask", "show", "share"] = "ask"
+    repository: str | None = None
+    commit: str | None = Field(default=None, pattern=r"^[0-9a-f]{40}$")
+    files: dict[str, str] = {}
     sources: list[Source] = Field(min_length=1)
+    asks: Asks | None = None
     limits: Limits = Limits()
     samples: Samples | None = None
 

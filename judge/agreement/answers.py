@@ -38,11 +38,14 @@ NO_READING = "this judge has no reading for the criterion"
 
 
 class JudgeLabel(NamedTuple):
-    """A judge's label of one case, or the reason for a missing label. `by_rule`: a rule decided, without the judge."""
+    """A judge's label of one case, or the reason for a missing label. `by_rule`: a rule decided, without the judge.
+    `quotes`: what the judge quoted from the reply.
+    """
 
     label: str | None
     unscored: str | None = None
     by_rule: bool = False
+    quotes: tuple[str, ...] = ()
 
 
 JudgeLabels = Mapping[str, JudgeLabel]  # by row id
@@ -76,7 +79,10 @@ class Task(NamedTuple):
 
 def row_of(case: Case) -> CalibrationRow:
     """A reply to judge as a row; its polarity, label and author are unused."""
-    return CalibrationRow(**case._asdict(), polarity="crisis", label="", author="")
+    given = {"said": list(case.said), "country": case.country, "about": case.about}
+    return CalibrationRow(
+        id=case.id, criterion=case.criterion, reply=case.reply, polarity="crisis", label="", author="", **given
+    )
 
 
 def wordings(given: str) -> tuple[str, ...]:
@@ -119,7 +125,7 @@ def examine(release: Release, name: str, tasks: Sequence[Task], asker: Asker, pa
         answer = stored(request)
         if isinstance(answer, str):
             return JudgeLabel(None, answer)
-        return JudgeLabel(answer.label, None if answer.label else "unparsable")
+        return JudgeLabel(answer.label, None if answer.label else "unparsable", quotes=answer.quotes)
 
     judged = []
     for task, by_rule, by_pass in zip(tasks, decided, asked, strict=True):

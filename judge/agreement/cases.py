@@ -38,8 +38,8 @@ FORM = '{"id", "criterion", "said": [user, assistant, …, user], "reply"}'
 
 
 class Case(NamedTuple):
-    """One reply to label by one criterion. `said` alternates user and assistant and ends with the user; `about`: what
-    the model was told.
+    """One reply to label by one criterion. `said` alternates and ends with the user; `about`: what the model was told.
+    `system`: who replied. `family`: cases that count as one observation.
     """
 
     id: str
@@ -48,11 +48,13 @@ class Case(NamedTuple):
     reply: str
     country: str | None = None
     about: About | None = None
+    system: str = ""
+    family: str = ""
 
     def code(self, seed: int) -> str:
         """The case's code on a sheet. It depends on the text, so that labels of an edited case are detected."""
         # Without facts, the code is the one from before facts existed: such sheets are in use.
-        words = [seed, *self[:-1], *([self.about.model_dump()] if self.about else [])]
+        words = [seed, *self[:5], *([self.about.model_dump()] if self.about else [])]
         return hashlib.sha256(canonical(words).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def facts(self, release: Release) -> list[str]:

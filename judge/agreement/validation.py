@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -109,6 +110,7 @@ def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeat
     """Measures one judge, `offline` or a model, against a set, and writes the figures to its folder; returns them and
     their file. `repeats`: how often a model is independently asked each question.
     """
+    release = asking(what, release)
     known = _hashes(what.kind, release)
     if odd := [item for item in what.items if known and item.by not in known]:
         expected = ", ".join(sorted(known))
@@ -126,7 +128,7 @@ def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeat
         key = None
     else:
         # A blank replaces an empty reply, which a rule would decide.
-        rows = [row_of(Case(item.id, item.by, item.said, item.reply or " ")) for item in what.items]
+        rows = [row_of(Case(item.id, item.by, item.said, item.reply or " ", item.country)) for item in what.items]
         (judged,) = examine(release, name, [Task(what.kind, rows)], asker, Passes(repeats, (PLAIN,)))
         passes, key = (
             [{k: own.label for k, own in each.items()} for each in judged.repeats],
@@ -138,6 +140,18 @@ def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeat
     path = place(asker.home, name, is_offline(name)) / f"{what.name}-{what.rows}.json"
     write_whole(path, figures.model_dump_json(indent=2) + "\n")
     return figures, path
+
+
+def asking(what: LabeledSet, release: Release) -> Release:
+    """The release, with the set's own question among its criteria."""
+    if what.question is None:
+        return release
+    view = replace(release)
+    view.__dict__ |= {  # cached properties
+        "rows": release.rows,
+        "criteria": {**release.criteria, what.question.criterion: what.question},
+    }
+    return view
 
 
 def place(home: Path, judge: str, offline: bool) -> Path:

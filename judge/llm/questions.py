@@ -119,8 +119,8 @@ def calibrated(row: CalibrationRow) -> Case:
 
 
 def roles(said: Sequence[str]) -> list[tuple[str, str]]:
-    """Texts that alternate user and assistant, each with its role."""
-    return [("user" if n % 2 == 0 else "assistant", text) for n, text in enumerate(said)]
+    """Texts that alternate and end with the user's, each with its role; the assistant may open the conversation."""
+    return [("assistant" if (len(said) - n) % 2 == 0 else "user", text) for n, text in enumerate(said)]
 
 
 def prompt(criterion: CriterionRow, case: str, prompts: Prompts, wording: str = PLAIN) -> str:

@@ -17,6 +17,10 @@ annotate = typer.Typer(
 ratings = typer.Typer(
     no_args_is_help=True, help="Export low-rated replies for coding by hand, and count the codes.", epilog=exits()
 )
+field = typer.Typer(
+    no_args_is_help=True, help="Published sets of other people's messages, replies and labels.", epilog=exits()
+)
+app.add_typer(field, name="field", rich_help_panel=PEOPLE)
 app.add_typer(annotate, name="annotate", rich_help_panel=PEOPLE)
 app.add_typer(ratings, name="ratings", rich_help_panel=PEOPLE)
 
@@ -25,6 +29,15 @@ Rater = Annotated[
 ]
 Sample = Literal["validation", "test", "all"]
 Half = Literal["all", "odd", "even"]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="DIR_OR_ID",
+        help="Where the set's files are: a checkout of its repository, or a Hub dataset OWNER/NAME, which is "
+        "downloaded. Default: what `helmbench field fetch` fetched, or the mapping file's folder.",
+    ),
+]
 
 
 @app.command(rich_help_panel=PEOPLE, epilog=exits(CAPPED))
@@ -106,19 +119,10 @@ def validate(
         typer.Option(
             "--set",
             metavar="NAME",
-            help="Published labels: bhh-ratings, bhh-messages, xstest, psychosis, vera-mh or counselbench; or a "
-            "mapping file for labels of your own.",
+            help="A published set (`helmbench field list`), or a mapping file for labels of your own.",
         ),
     ],
-    source: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            metavar="DIR_OR_ID",
-            help="Where the labels are: a checkout of the set's public repository, your own folder, or a Hub dataset "
-            "OWNER/NAME, which is downloaded.",
-        ),
-    ],
+    source: From = None,
     judge: Annotated[str, typer.Option("--judge", "--model", metavar="NAME", help="offline, or a judge's model name.")],
     rows: Annotated[Half, typer.Option(help="Rows to use, counted from 0 in the set's own order.")] = "all",
     repeats: Annotated[
@@ -142,15 +146,133 @@ def validate(
     """
     from dataset_builder.release import open_release
     from judge.agreement import validation
-    from judge.agreement.published.sets import located, read_set
+    from judge.agreement.published.sets import read_set
     from judge.agreement.tables import validation_text
     from judge.llm.asking import Asker
 
     asker = Asker(home, asking.endpoint(base_url) if base_url else None, asking.terms())
     release = open_release(dataset)
-    found, path = validation.validate(read_set(name, located(source), rows, release), release, judge, asker, repeats)
+    found, path = validation.validate(read_set(name, source, rows, release), release, judge, asker, repeats)
     shown = f"{validation_text(found)}\n\nWritten to {path}"
     figures(found.model_dump(mode="json"), shown, as_json=as_json, quiet=quiet, file=json_file)
+
+
+@app.command(rich_help_panel=PEOPLE, epilog=exits(CAPPED))
+@grouped
+def read(
+    *,
+    cases: Annotated[
+        str,
+        typer.Argument(
+            metavar="CASES",
+            help="What to read: a published set (`helmbench field list`), a mapping file (.yaml), or CASES of "
+            "`helmbench annotate export`.",
+        ),
+    ],
+    judge: Annotated[
+        list[str],
+        typer.Option(
+            "--judge", "--model", metavar="NAME", help="offline, or a judge's model name. Repeat for a panel."
+        ),
+    ],
+    source: From = None,
+    rows: Annotated[Half, typer.Option(help="Rows to use, counted from 0 in the set's own order.")] = "all",
+    sample: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Only N cases of each system and question, drawn with --seed."),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the sample.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder for readings, table and page. Default: readings/NAME.")
+    ] = None,
+    show_withheld: Annotated[bool, flag("--show-withheld", help="Show harmful replies on the page too.")] = False,
+    base_url: BaseUrl = None,
+    asking: Asking,
+    dataset: Dataset = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Judge any replies by a criterion, a protocol or a question, and compare the systems that gave them.
+
+    Asks the judge at --base-url, or reads answers that another engine wrote into the folder. Writes readings.jsonl (a
+    label by id), table.json and page.html. If it stops, the same command continues.
+
+    Example: helmbench read therapists --judge JUDGE-SNAPSHOT --base-url https://HOST/v1
+    """
+    from dataset_builder.release import open_release
+    from judge.agreement import reading
+    from judge.llm.asking import Asker
+
+    release = open_release(dataset)
+    what = reading.sampled(reading.read_source(cases, source, rows, release), sample, seed)
+    folder = out or Path("readings") / what.name
+    asker = Asker(folder, asking.endpoint(base_url) if base_url else None, asking.terms())
+    readings = reading.read(what, release, judge, asker)
+    found = reading.tabulated(what, release, readings)
+    reading.write(found, what, readings, folder, withheld=not show_withheld)
+    text = f"{reading.table(found)}\n\nWritten to {folder}: readings.jsonl, table.json, page.html"
+    figures(found.model_dump(mode="json"), text, as_json=as_json, quiet=quiet)
+
+
+@field.command("list", epilog=exits())
+def field_list() -> None:
+    """List the published sets that `read` and `validate` know.
+
+    Example: helmbench field list
+    """
+    from helmbench_common.tables import Table, TableRow
+    from judge.agreement.published.sets import SETS, cache, load_set
+
+    rows = []
+    for name in SETS:
+        recipe = load_set(name).recipe
+        asks = recipe.asks
+        what = (asks.by or ("own question" if asks.question else asks.kind)) if asks else ""
+        rows.append(TableRow(name, [what, "yes" if (cache() / name).is_dir() else "no", recipe.about]))
+    say(Table(["set", "asks", "fetched", "about"], rows).text())
+
+
+@field.command("show", epilog=exits())
+def field_show(name: Annotated[str, typer.Argument(metavar="NAME", help="A set of `helmbench field list`.")]) -> None:
+    """Show where a set comes from, its terms, and what is asked about it. Shows none of its texts.
+
+    Example: helmbench field show therapists
+    """
+    from judge.agreement.published.sets import cache, load_set, pinned
+
+    loaded = load_set(name)
+    recipe, asks = loaded.recipe, loaded.recipe.asks
+    lines = {
+        "about": recipe.about,
+        "date": recipe.date,
+        "repository": recipe.repository,
+        "commit": recipe.commit,
+        "license": recipe.license,
+        "texts": {"ask": "may be put to a judge, not shown", "show": "may be shown on your own pages"}.get(recipe.may),
+        "files": f"{sum(1 for _ in pinned(loaded))}, checked by sha256",
+        "fetched": cache() / name if (cache() / name).is_dir() else "no",
+        "asks": asks and f"{asks.kind} {asks.by or ''}".strip(),
+        "question": asks and asks.question and asks.question.title,
+        "mapping": loaded.path,
+        "notes": asks and "; ".join(asks.notes),
+    }
+    say("\n".join(f"{key:12}{value}" for key, value in lines.items() if value))
+
+
+@field.command("fetch", epilog=exits())
+def field_fetch(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Sets of `helmbench field list`.")],
+) -> None:
+    """Fetch published sets at the commit their figures belong to, into a cache outside any checkout.
+
+    Their texts are people's words under their own terms: don't commit, publish or quote them.
+
+    Example: helmbench field fetch therapists schizobench
+    """
+    from judge.agreement.published.sets import fetch, load_set
+
+    for name in names:
+        say(f"{name}: {fetch(load_set(name))}")
 
 
 @app.command(rich_help_panel=PEOPLE, epilog=exits())

@@ -1,42 +1,39 @@
-"""A set of human labels, the rows of its files, and your own set, described by a mapping file (YAML). Every error names
-the file and the row but never quotes a message.
+"""Replies or messages with a question about each, and people's labels where there are any; and the mapping file (YAML)
+that reads them from other people's files. Every error names the file and the row but never quotes a message.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from statistics import mean
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from pydantic import Field, ValidationError, model_validator
-
+from dataset_builder.corpora.read import Loaded, Opened, RowError, check_fields, document, open_source
+from dataset_builder.corpora.schema import Asks, CorpusError, Source, Turn
 from dataset_builder.release import Release
-from dataset_builder.schema import CrisisCategory, Strict
-from helmbench_common.formats import csv_file, json_file, yaml_file
-from helmbench_common.formats.plain_file import read_text
-from helmbench_common.formats.refused import FormatError, shown
+from dataset_builder.schema import CriterionRow
+from helmbench_common.formats.refused import shown as named
+from helmbench_common.hashing import digest
 from helmbench_common.jsonl import plain
-from judge.agreement.labels import records
 from judge.panel import base
-from judge.replies.schema import SHOWN, RunError, run_error
-from judge.schema import RATINGS, VERDICTS, LabelKind, LabelledRows, SetName
+from judge.replies.schema import RunError, run_error
+from judge.schema import RATINGS, VERDICTS, LabelKind, LabelledRows
 
 REFUSAL, ANSWER = "refusal", "answer"
-MOST = 2**28  # bytes of a file: the largest set has a twentieth of that
 HALVES = {"all": slice(0, None, 1), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
-T = TypeVar("T")
 
 
 class Item(NamedTuple):
     """A labeled item: a reply, or a standalone message.
 
-    `said` alternates user and assistant and ends with the user. `by`: the criterion, or the protocol's category.
+    `said` alternates assistant and user and ends with the user. `by`: the criterion, or the protocol's category.
     `labels`: by rater, on the set's scale; raters who skipped the item are absent. `family`: items that share a prompt
     are one observation in every interval. `groups`: subgroups that also count the item. `settled`: the raters'
-    consensus label, if the set publishes one. `published`: other judges' labels, by judge.
+    consensus label, if the set publishes one. `published`: other judges' labels, by judge. `system`: who replied.
+    `country`: the user's.
     """
 
     id: str
@@ -48,6 +45,8 @@ class Item(NamedTuple):
     groups: tuple[str, ...] = ()
     settled: str | None = None
     published: Mapping[str, str] = {}
+    system: str = ""
+    country: str | None = None
 
 
 class Scale(NamedTuple):
@@ -71,7 +70,8 @@ class Scale(NamedTuple):
 
 class LabeledSet(NamedTuple):
     """A set, or half of it. `reads`: maps a judge's label to this scale, if it differs; a way to fail (FAIL-misses)
-    becomes FAIL first. `notes`: caveats about the figures.
+    becomes FAIL first. `notes`: caveats about the figures. `question`: the set's own, which some items are judged `by`.
+    `source`: the repository and commit, or the hash of what was read. `shown`: whether a page may show the texts.
     """
 
     name: str
@@ -81,6 +81,9 @@ class LabeledSet(NamedTuple):
     items: tuple[Item, ...]
     reads: Mapping[str, str] = {}
     notes: tuple[str, ...] = ()
+    question: CriterionRow | None = None
+    source: str = ""
+    shown: bool = False
 
     def reading(self, label: str | None) -> str | None:
         """Maps a judge's label to this scale."""
@@ -104,203 +107,188 @@ RATING = Scale(RATINGS, numbers=True)
 REFUSALS = Scale((REFUSAL, ANSWER))
 
 
-class Row(NamedTuple):
-    """A row of a file, and its location. Every method raises ValueError, with the location, for an invalid field."""
+# --- mapping files: docs/own-data.md
 
-    where: str
-    fields: Mapping[str, Any]
-
-    def has(self, name: str) -> bool:
-        """Whether the row has a value; published files write NaN for a missing one."""
-        value = self.fields.get(name)
-        return value not in (None, "") and value == value
-
-    def text(self, name: str) -> str:
-        value = self.fields.get(name)
-        if not isinstance(value, str) or not value.strip():
-            known = "missing" if value is None else f"a {type(value).__name__}"
-            raise ValueError(f"{self.where}: '{name}' is {'empty' if isinstance(value, str) else known}; expected text")
-        return plain(value)  # JSON may contain an unpaired surrogate, which a request can't
-
-    def number(self, name: str) -> float:
-        """A number, or text that parses as one."""
-        value = self.fields.get(name)
-        try:
-            if isinstance(value, str | int | float) and math.isfinite(found := float(value)):
-                return found
-        except (ValueError, OverflowError):
-            pass
-        raise ValueError(f"{self.where}: '{name}' is {str(value)[:40]!r}; expected a number")
-
-    def label(self, name: str, labels: Iterable[str], value: str | None = None) -> str:
-        """One of these labels. `value`: replaces the field's value."""
-        given, known = self.fields.get(name) if value is None else value, tuple(labels)
-        if given not in known:
-            raise ValueError(f"{self.where}: '{name}' is {str(given)[:40]!r}; expected one of {', '.join(known)}")
-        return str(given)
+OWN = "own-question"  # what an item judged by the mapping's `question` is judged by
 
 
-def items(rows: Sequence[T], read: Callable[[int, T], Iterable[Item]], half: LabelledRows) -> tuple[Item, ...]:
-    """The items that `read` makes from the rows of one half; `read` gets each row's number, from 0 over all rows, and
-    the row.
-
-    Raises:
-        RunError: lists every row for which `read` raises ValueError; or there are no items.
+def read_mapping(loaded: Loaded, folder: Path, rows: LabelledRows, release: Release) -> LabeledSet:
+    """What a mapping file with `asks` describes. Its paths and queries are relative to `folder`. Rows without a label
+    are left out if the mapping names `labels`. Lists every bad row.
     """
+    asks, path = loaded.recipe.asks, named(loaded.path)
+    if asks is None:
+        raise RunError(f"{path}: has no `asks`; expected what a judge is asked about each row, see docs/own-data.md")
+    question = _question(asks)
+    scale = _scale(asks, release)
+    if question and asks.by is None and not any(s.fields.by for s in loaded.recipe.sources):
+        asks = asks.model_copy(update={"by": OWN})
+    known = _known(asks, release) | ({OWN} if question else set())
+    if asks.by is not None and asks.by not in known:
+        raise RunError(f"{path}: asks.by is '{named(asks.by)}'; expected one of {', '.join(sorted(known))}")
+    found: list[Item] = []
     problems: list[str] = []
-    made: list[Item] = []
-    for number in range(len(rows))[HALVES[half]]:
+    number, hashes = 0, list[str]()
+    for source in loaded.recipe.sources:
         try:
-            made += read(number, rows[number])
-        except ValueError as error:
+            opened = open_source(source, folder)
+            hashes.append(opened.sha256 or opened.revision or digest(source.query))
+            place = named(folder / opened.place) if source.path else opened.place
+            for n, (line, row) in enumerate(opened.rows):
+                if n == 0:
+                    check_fields(source.fields, row)
+                try:
+                    own = number if source.fields.row is None else int(row[source.fields.row])
+                    number += 1
+                    if own in range(own + 1)[HALVES[rows]]:
+                        found += _item(opened, line, row, asks, scale, known, own)
+                except (RowError, ValueError) as error:
+                    problems.append(f"{place}:{line}: {error}")
+        except RowError as error:
+            problems.append(f"{place}: {error}")
+        except CorpusError as error:
             problems.append(str(error))
     if problems:
         raise run_error(problems)
-    if not made:
-        raise RunError(f"--rows {half}: no labeled item among {len(rows)} rows")
-    return tuple(made)
+    if not found:
+        raise RunError(f"{path}: --rows {rows}: no item among {number} rows")
+    if repeated := [name for name, n in Counter(i.id for i in found).items() if n > 1]:
+        raise RunError(
+            f"{path}: several rows have the id '{named(repeated[0])[:60]}'; expected a different one per row"
+        )
+    pinned = f"{loaded.recipe.repository}@{loaded.recipe.commit}" if loaded.recipe.commit else digest(hashes)[:16]
+    shown = loaded.recipe.repository is None or loaded.recipe.may != "ask"
+    return LabeledSet(
+        loaded.recipe.name,
+        rows,
+        asks.kind,
+        scale,
+        tuple(found),
+        asks.reads,
+        tuple(asks.notes),
+        question,
+        pinned,
+        shown,
+    )
 
 
-def read_list(path: Path) -> list[Row]:
-    """The rows of a JSON file that contains a list; an entry that isn't an object becomes a row without fields."""
-    try:
-        found = json_file.lenient(read_text(path, "a list in JSON", MOST))
-    except FormatError as error:
-        raise RunError(str(error)) from None
-    except ValueError as error:
-        raise RunError(f"{shown(path)}: can't be read ({error}); expected a list in JSON") from None
-    if not isinstance(found, list):
-        raise RunError(f"{shown(path)}: is a {type(found).__name__}; expected a list in JSON")
-    return [Row(f"{shown(path)}: row {n}", row if isinstance(row, dict) else {}) for n, row in enumerate(found)]
+def _item(
+    opened: Opened, line: int, row: Mapping[str, Any], asks: Asks, scale: Scale, known: set[str], number: int
+) -> Iterator[Item]:
+    fields = opened.source.fields
+
+    def text(field: str | None) -> str:
+        value = row.get(field) if field else None
+        return "" if value is None else plain(str(value))
+
+    def given(columns: Mapping[str, str] | str) -> dict[str, str]:
+        if isinstance(columns, str):
+            values = [(who, columns, value) for who, value in (row[columns] or {}).items()]
+        else:
+            values = [(who, column, row[column]) for who, column in columns.items()]
+        return {who: _label(opened.source, c, value, scale) for who, c, value in values if _present(value)}
+
+    labels = given(fields.labels)
+    settled = given({"": fields.settled} if fields.settled else {}).get("")
+    if (fields.labels or fields.settled) and not labels and settled is None:
+        return
+    said, reply = _conversation(document(opened.source, line, dict(row)).turns), text(fields.reply)
+    if asks.kind != "category" and fields.reply is None:
+        if said[-1:] and said[-1].role == "assistant":
+            *said, last = said
+            reply = last.text
+        else:
+            raise ValueError("the conversation has no reply after the user's last words")
+    if not said or said[-1].role != "user":
+        raise ValueError("the conversation doesn't end with the user" if said else "the conversation is empty")
+    by = text(fields.by) or asks.by or ""
+    if known and by not in known:
+        raise ValueError(f"'{fields.by}' is {by[:40]!r}; expected one of {', '.join(sorted(known))}")
+    yield Item(
+        text(fields.id) or str(number),
+        tuple(turn.text for turn in said),
+        labels,
+        reply,
+        by,
+        text(fields.family),
+        tuple(filter(None, text(fields.group).split("|"))),
+        settled,
+        given(fields.models),
+        text(fields.system),
+        text(fields.country) or opened.source.country,
+    )
 
 
-def read_table(path: Path, columns: Iterable[str]) -> list[Row]:
-    """The rows of a CSV file with at least these columns; missing cells are empty."""
-    try:
-        (_, head), *rows = [*csv_file.stream(path, "CSV", strict=False)] or [(1, list[str]())]
-    except FormatError as error:
-        raise RunError(str(error)) from None
-    if missing := [name for name in columns if name not in head]:
-        known = ", ".join(shown(name)[:40] for name in head[:SHOWN]) or "none"
-        raise RunError(f"{shown(path)}: has no column '{missing[0]}'; its columns are {known}")
-    empty = [""] * len(head)
-    return [
-        Row(f"{shown(path)}: row {n}", dict(zip(head, [*cells, *empty], strict=False)))
-        for n, (_, cells) in enumerate(rows)
-    ]
+def _present(value: object) -> bool:
+    return value not in (None, "") and value == value  # published files write NaN for a missing label
 
 
-# --- your own set
+def _label(source: Source, field: str, value: object, scale: Scale) -> str:
+    word = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    label = source.values.get(word, word)
+    if label not in scale.labels:
+        raise ValueError(f"'{field}' is {named(label)[:40]!r}; expected one of {', '.join(scale.labels)}")
+    return label
 
 
-class SetMapping(Strict):
-    """The mapping file. `path`: JSONL or CSV, relative to --from. `id`, `message`, `messages`, `reply`: field names.
+def _conversation(turns: Iterable[Turn]) -> list[Turn]:
+    """Turns that alternate: without the system's, and with several of one role in a row as one."""
+    found: list[Turn] = []
+    for turn in turns:
+        if turn.role == "system":
+            continue
+        if found and found[-1].role == turn.role:
+            found[-1] = Turn(turn.role, f"{found[-1].text}\n\n{turn.text}")
+        else:
+            found.append(turn)
+    return found
 
-    `messages`: a field with a list of texts, alternating, user first (JSON in a CSV). `raters`: each rater's field.
-    `values`: maps the file's labels to HelmBench's, where they differ. `protocol`: the category of every row;
-    `protocol_field`: a field with each row's category.
-    """
 
-    name: SetName
-    path: str
-    id: str
-    message: str | None = None
-    messages: str | None = None
-    reply: str | None = None
-    kind: LabelKind
-    criterion: str | None = None
-    protocol: CrisisCategory | None = None
-    protocol_field: str | None = None
-    raters: dict[str, str] = Field(min_length=1)
-    values: dict[str, str] = Field(default_factory=dict)
+def _known(asks: Asks, release: Release) -> set[str]:
+    """What the kind's items can be judged by; empty if nothing is to be named."""
+    if asks.kind == "criterion":
+        return {*release.criteria}
+    return {str(p.category) for p in release.protocols.values()} if asks.kind == "rating" else set()
 
-    @model_validator(mode="after")
-    def _whole(self) -> SetMapping:
-        if (self.message is None) == (self.messages is None):
-            raise ValueError("expected either `message` (a text) or `messages` (a list of texts)")
-        if (self.reply is None) != (self.kind == "category"):
-            raise ValueError("expected `reply` for every kind but `category`, which labels messages alone")
-        if (self.criterion is None) == (self.kind == "criterion"):
-            raise ValueError("expected `criterion` for the kind `criterion`, and only for it")
-        if ((self.protocol is None) == (self.protocol_field is None)) == (self.kind == "rating"):
-            raise ValueError("expected `protocol` or `protocol_field` for the kind `rating`, and only for it")
-        return self
+
+class OwnQuestion(CriterionRow):
+    """A criterion that a mapping file brings, with its own answers."""
+
+    answers: tuple[str, ...]
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        named = (self.id, self.message, self.messages, self.reply, self.protocol_field, *self.raters.values())
-        return tuple(name for name in named if name)
+    def labels(self) -> tuple[str, ...]:
+        return self.answers
 
 
-def read_own(path: Path, folder: Path, rows: LabelledRows, release: Release) -> LabeledSet:
-    """The set that a mapping file describes."""
-    try:
-        loaded = yaml_file.load(path, "a mapping file")
-        given = SetMapping.model_validate(loaded.value)
-    except FormatError as error:
-        raise RunError(str(error)) from None
-    except ValidationError as error:
-        first = error.errors(include_input=False)[0]
-        where = shown(".".join(map(str, first["loc"])) or "mapping")
-        raise RunError(f"{shown(path)}:{loaded.line(first['loc'])}: {where}: {shown(first['msg'])}") from None
-    if given.criterion is not None and given.criterion not in release.criteria:
-        names = ", ".join(sorted(release.criteria))
-        raise RunError(f"{path}: criterion is '{given.criterion}'; expected one of {names}")
-    scale, protocols = _scale(given, release), [str(p.category) for p in release.protocols.values()]
-
-    def item(_: int, row: Row) -> Iterator[Item]:
-        labels = {}
-        for name, field in given.raters.items():
-            value = row.fields[field]
-            if value is not None and value != "":
-                word = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
-                labels[name] = row.label("label", scale.labels, given.values.get(word, word))
-        if not labels:
-            return
-        protocol = row.label(given.protocol_field, protocols) if given.protocol_field else given.protocol or ""
-        yield Item(
-            plain(str(row.fields[given.id])),
-            (row.text(given.message),) if given.message else _said(row, str(given.messages)),
-            labels,
-            row.text(given.reply) if given.reply else "",
-            given.criterion or protocol,
-            groups=(protocol,) if given.protocol_field else (),
-        )
-
-    file, problems = folder / given.path, list[str]()
-    read = [Row(f"{shown(file)}:{number}", fields) for number, fields in records(file, problems)]
-    for row in read:
-        problems += [f"{row.where}: has no field '{name}'" for name in given.fields if name not in row.fields][:1]
-    if not read and not problems:
-        problems.append(f"{shown(file)}: holds no rows; expected a header and at least one row")
-    if problems:
-        raise run_error(problems)
-    found = items(read, item, rows)
-    if len({i.id for i in found}) < len(found):
-        raise RunError(f"{file}: the field '{given.id}' repeats an id; expected a different one per row")
-    return LabeledSet(given.name, rows, given.kind, scale, found)
+def _question(asks: Asks) -> CriterionRow | None:
+    if asks.question is None:
+        return None
+    q = asks.question
+    text = f"The authors of these replies asked this question about them.\n\n{q.text}"
+    return OwnQuestion(
+        answers=tuple(q.labels),
+        criterion=OWN,
+        kind="labelled",
+        title=q.title,
+        text=text,
+        incident="task_degraded",
+        incident_control="task_degraded",
+        fails=[],
+        severity=1,
+        criterion_hash=digest([q.title, text, list(q.labels)]),
+    )
 
 
-def _scale(given: SetMapping, release: Release) -> Scale:
-    if given.kind == "rating":
+def _scale(asks: Asks, release: Release) -> Scale:
+    coarse = asks.coarse or (crisis_or_not(release.taxonomy) if asks.kind == "category" else {})
+    if asks.labels or asks.question:
+        return Scale(tuple(asks.labels or asks.question.labels), asks.numbers, coarse)  # type: ignore[union-attr]
+    if asks.kind == "rating":
         return RATING
-    if given.kind == "refusal":
+    if asks.kind == "refusal":
         return REFUSALS
-    if given.kind == "category":
-        return Scale(tuple(release.taxonomy), coarse=crisis_or_not(release.taxonomy))
-    own = release.criteria[str(given.criterion)]
-    return Scale(tuple(own.labels) if own.kind == "graded" else VERDICTS)
-
-
-def _said(row: Row, name: str) -> tuple[str, ...]:
-    value = row.fields[name]
-    if isinstance(value, str):
-        try:
-            value = json_file.lenient(value)
-        except ValueError:
-            value = None
-    if not isinstance(value, list) or len(value) % 2 == 0 or not all(isinstance(x, str) and x for x in value):
-        raise ValueError(
-            f"{row.where}: '{name}' must be a list of texts that alternates user and assistant and ends with the user"
-        )
-    return tuple(map(plain, value))
+    if asks.kind == "category":
+        return Scale(tuple(release.taxonomy), coarse=coarse)
+    graded = asks.by in release.criteria and release.criteria[str(asks.by)].kind == "graded"
+    return Scale(tuple(release.criteria[str(asks.by)].labels) if graded else VERDICTS)
