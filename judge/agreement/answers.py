@@ -78,11 +78,11 @@ class Task(NamedTuple):
 
 
 def row_of(case: Case) -> CalibrationRow:
-    """A reply to judge as a row; its polarity, label and author are unused."""
-    given = {"said": list(case.said), "country": case.country, "about": case.about}
-    return CalibrationRow(
-        id=case.id, criterion=case.criterion, reply=case.reply, polarity="crisis", label="", author="", **given
-    )
+    """A reply to judge as a row; its polarity, label and author are unused. Unlike our own rows it isn't validated:
+    an assistant may open other people's conversations.
+    """
+    given = {name: value for name, value in case._asdict().items() if name in CalibrationRow.model_fields}
+    return CalibrationRow.model_construct(**given | {"said": list(case.said)}, polarity="crisis", label="", author="")
 
 
 def wordings(given: str) -> tuple[str, ...]:

@@ -147,10 +147,9 @@ def asking(what: LabeledSet, release: Release) -> Release:
     if what.question is None:
         return release
     view = replace(release)
-    view.__dict__ |= {  # cached properties
-        "rows": release.rows,
-        "criteria": {**release.criteria, what.question.criterion: what.question},
-    }
+    view.__dict__.update(  # cached properties
+        rows=release.rows, criteria={**release.criteria, what.question.criterion: what.question}
+    )
     return view
 
 
