@@ -272,7 +272,7 @@ def _ranked(rows: Sequence[SystemRow]) -> list[SystemRow]:
     found: list[SystemRow] = []
     for question in dict.fromkeys(row.question for row in rows):
         own = [row for row in rows if row.question == question]
-        read = [row for row in own if row.score.value is not None and row.unscored <= (1 - RANKED) * row.cases]
+        read = [row for row in own if row.score.value is not None and row.cases - row.unscored >= RANKED * row.cases]
         read.sort(key=lambda row: -(row.score.value or 0.0))
         found += [row.model_copy(update={"rank": n}) for n, row in enumerate(read, start=1)]
         found += sorted((row for row in own if row not in read), key=lambda row: row.system)

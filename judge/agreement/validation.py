@@ -147,10 +147,8 @@ def asking(what: LabeledSet, release: Release) -> Release:
     if what.question is None:
         return release
     view = replace(release)
-    view.__dict__ |= {  # cached properties
-        "rows": release.rows,
-        "criteria": {**release.criteria, what.question.criterion: what.question},
-    }
+    cached = {"rows": release.rows, "criteria": {**release.criteria, what.question.criterion: what.question}}
+    view.__dict__.update(cached)  # properties that are read once
     return view
 
 
