@@ -11,7 +11,7 @@ from harness import run
 
 from dataset_builder.release import open_release
 from judge.agreement.known import SHIPPED
-from judge.agreement.published.sets import read_set
+from judge.agreement.published.sets import MAPPINGS, read_set
 from judge.agreement.validation import place, validate
 from judge.llm.asking import Asker
 from judge.offline import judge as offline
@@ -26,10 +26,10 @@ FOLDERS = {
 }
 
 
-def main(sets: Path, home: Path = SHIPPED, dataset: Path | None = None) -> None:
+def main(sets: Path, home: Path = SHIPPED, dataset: Path | None = None, mappings: Path = MAPPINGS) -> None:
     """Measure the offline judge against people's labels. SETS: a folder with a checkout of each set's repository."""
     release = open_release(dataset)
-    read = [read_set(name, sets / folder, "odd", release) for name, folder in FOLDERS.items()]
+    read = [read_set(str(mappings / f"{name}.yaml"), sets / folder, "odd", release) for name, folder in FOLDERS.items()]
     for earlier in place(home, offline.NAME, True).glob("*.json"):
         earlier.unlink()  # of an earlier offline judge, or of a set that is no longer used
     for what in read:

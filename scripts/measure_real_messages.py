@@ -14,9 +14,10 @@ from typing import Any
 import yaml
 from harness import run
 
+from dataset_builder.corpora.read import select
 from dataset_builder.stats.surface import REAL_MESSAGES, distribution, known_sets
-from judge.agreement.published.labeled_set import items
-from judge.agreement.published.sets import bhh_messages
+from helmbench_common.errors import RefusedError
+from judge.agreement.published.sets import load_set
 from judge.replies.schema import RunError
 
 HEAD = """\
@@ -40,8 +41,10 @@ def columns(column: str, *files: str) -> Callable[[Path], Iterator[str]]:
 
 def odd_half(folder: Path) -> Iterator[str]:
     """Messages that people labeled; the even half is reserved for one measurement and stays unread."""
-    for item in items(*bhh_messages(folder), "odd"):
-        yield from item.said
+    (source,) = load_set("bhh-messages").recipe.sources
+    for _, row in select(str(source.query), source.name, folder):
+        if row["row"] % 2:
+            yield row["message"]
 
 
 # How to read a checkout of each set in the file, which says what its messages are.
@@ -57,7 +60,7 @@ def measured(one: dict[str, Any], sets: Path) -> dict[str, Any]:
     """A set's entry with the figures of its checkout.
 
     Raises:
-        OSError, KeyError, RunError: no checkout, or one of another set.
+        OSError, KeyError, RefusedError: no checkout, or one of another set.
     """
     folder = sets / one["source"].rpartition("/")[2]
     texts = dict.fromkeys(text.strip() for text in READ[one["set"]](folder))
@@ -74,7 +77,7 @@ def main(sets: Path, out: Path = REAL_MESSAGES) -> None:
     for one in known_sets():
         try:
             found.append(measured(one, sets))
-        except (OSError, KeyError, RunError, subprocess.CalledProcessError) as error:
+        except (OSError, KeyError, RefusedError, subprocess.CalledProcessError) as error:
             raise RunError(f"{one['set']}: can't be read ({error}); expected a checkout of {one['source']}") from None
     text = yaml.safe_dump(found, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
     out.write_text(HEAD + text, encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,6 @@ from test_board import built, read
 
 from dataset_builder.release import Release
 from judge.agreement.known import SHIPPED, entry, with_people
-from judge.agreement.published.labeled_set import read_own
 from judge.agreement.published.sets import read_set
 from judge.agreement.validation import Source, Validation, asked_by, measured, place
 from judge.llm.questions import CATEGORY, prompt_hash
@@ -94,7 +94,7 @@ def card_of(tmp_path: Path) -> Scorecard:
 
 def planted(release: Release, folder: Path, **change: Any) -> Validation:
     """A model's agreement with the people of `labelled_sets.own`, as `helmbench validate` measures it."""
-    what = read_own(shapes.own(folder), folder, "all", release)
+    what = read_set(str(shapes.own(folder)), folder, "all", release)
     hashes = {"answers-the-need": release.criteria["answers-the-need"].criterion_hash}
     source = Source(JUDGE, prompt_hash(release.prompts), release.manifest.version, hashes)
     labels = {"0": "PASS", "1": "PARTIAL", "2": "FAIL", "3": "PARTIAL", "4": None}
@@ -124,10 +124,8 @@ def test_the_shipped_figures_are_of_the_present_offline_judge() -> None:
 
 def checkouts(root: Path) -> Path:
     """Sets in the published shapes, under their repositories' names."""
-    shapes.bhh(root / "LLMs-Mental-Health-Crisis")
-    shapes.psychosis(root / "psychosis-LLM-evaluation")
-    shapes.vera(root / "VERA-MH")
-    shapes.xstest(root / "exaggerated-safety")
+    for name, folder in make_validations.FOLDERS.items():
+        shutil.copy(shapes.published(name, root / folder), root)
     return root
 
 
@@ -138,10 +136,10 @@ def test_they_are_made_from_a_folder_of_checkouts(release: Release, tmp_path: Pa
     (where / "earlier-odd.json").write_text("{}", encoding="utf-8")
     (root / "VERA-MH").rename(tmp_path / "away")
     with pytest.raises(RunError, match="VERA-MH"):
-        make_validations.main(root, tmp_path, release.path)
+        make_validations.main(root, tmp_path, release.path, root)
     assert [p.name for p in where.iterdir()] == ["earlier-odd.json"]
     (tmp_path / "away").rename(root / "VERA-MH")
-    make_validations.main(root, tmp_path, release.path)
+    make_validations.main(root, tmp_path, release.path, root)
     files = {p.name: p.read_text(encoding="utf-8") for p in where.iterdir()}
     assert sorted(files) == [f"{v.set}-odd.json" for v in shipped()]
     assert all(json.loads(text)["rows"] == "odd" for text in files.values())
@@ -233,7 +231,7 @@ def test_figures_of_another_question_are_not_carried(release: Release, tmp_path:
 
 def test_agreement_on_fewer_labels_has_columns_where_a_set_has_them(release: Release, tmp_path: Path) -> None:
     """Categories also as crisis or not, of the judge and of the people; other sets alone have no such columns."""
-    what = read_set("bhh-messages", shapes.bhh(tmp_path / "set"), "all", release)
+    what = read_set(shapes.published("bhh-messages", tmp_path / "set"), None, "all", release)
     source = Source(
         JUDGE, prompt_hash(release.prompts, CATEGORY), release.manifest.version, asked_by("category", (), release)
     )

@@ -25,12 +25,23 @@ ROOT = Path(__file__).resolve().parents[1]
 PROMISED = {
     *("check", "new", "build", "stats", "book", "review", "corpus", "push"),
     *("requests", "run", "score", "report", "compare", "appropriateness", "schema", "tasks"),
-    *("calibrate", "validate", "agreement", "label", "annotate", "ratings"),
+    *("calibrate", "validate", "read", "field", "agreement", "label", "annotate", "ratings"),
     *("submit", "verify", "board", "export"),
 }
 # They print what they are called for: figures, a patch, a plan, a schema.
-NEVER_QUIET = ("schema", "stats", "review", "push")
-TABLES = ("stats", "score", "compare", "appropriateness", "calibrate", "agreement", "validate", "verify", "tasks")
+NEVER_QUIET = ("schema", "stats", "review", "push", "field list", "field show", "field fetch")
+TABLES = (
+    "stats",
+    "score",
+    "compare",
+    "appropriateness",
+    "calibrate",
+    "agreement",
+    "validate",
+    "read",
+    "verify",
+    "tasks",
+)
 HOSTILE = "a\x1b[31mb\u202ec"  # would color what follows, and reverse it
 
 

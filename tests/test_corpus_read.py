@@ -72,7 +72,7 @@ BROKEN: tuple[tuple[str, bytes | Callable[[Path], None], dict[str, str], str], .
     ("a.jsonl", GOOD + b'{"body": \n', BODY, ":2: is not JSON: "),
     ("a.jsonl", GOOD + b"\n[1]\n", BODY, ":3: is a list; expected an object"),
     ("a.jsonl", GOOD + b'{"body": "\xff"}\n', BODY, ":2: is not UTF-8 (invalid start byte"),
-    ("a.jsonl", row(bdy="a"), BODY, ":1: the first row has no field 'body', which the mapping file names"),
+    ("a.jsonl", row(bdy="a"), BODY, ":1: has no field 'body', which the mapping file names"),
     ("a.jsonl", row(body={"a": [[["deep"]]], "\x1b[2J": "x" * 10_000}), BODY, ":1: field 'body' is "),
     ("a.jsonl", row(t=[{"role": "\x1b[2J" + "x" * 10_000, "content": "a"}]), TURNS, ":1: role is '[U+001B][2Jxxx"),
     ("a.jsonl", row(t=[3]), TURNS, ":1: turn 1 of 't' is '3'; expected {role, content} or a text"),
@@ -84,7 +84,7 @@ BROKEN: tuple[tuple[str, bytes | Callable[[Path], None], dict[str, str], str], .
     ("a.csv", b'body\n"' + b"more\n" * (LONGEST // 5 + 9), BODY, f":2: a row is longer than {LONGEST:,} char"),
     ("a.csv", b"body,body\na,b\n", BODY, ":1: column 'body' appears twice; expected once"),
     ("a.csv", b'turns\n"' + b"[" * DEEP + b'"\n', {"turns": "turns"}, ":2: field 'turns' is nested more than 100 deep"),
-    ("a.csv", b",".join(b"c%d" % n for n in range(5000)) + b"\n" + b"," * 4999 + b"\n", BODY, ":2: the first row"),
+    ("a.csv", b",".join(b"c%d" % n for n in range(5000)) + b"\n" + b"," * 4999 + b"\n", BODY, ":2: has no field"),
     ("a.csv", b"c,role,t\n,user,a\n", TALK, ":2: field 'c' is empty; expected the conversation's id"),
     ("a.csv", b"c,role,t\n1,user,a\n2,user,b\n1,user,c\n", TALK, ":4: conversation '1' began on line 2 and another"),
 )  # fmt: skip
@@ -103,7 +103,7 @@ def test_a_broken_source_names_its_line(tmp_path: Path) -> None:
         if not (said.startswith(error) or (error.startswith(": ") and error[2:] in said)):
             wrong.append((error, said[:300]))
         assert said.isprintable()
-        assert len(said) < (9000 if "first row" in error else 600)
+        assert len(said) < (9000 if "no field" in error else 600)
     assert wrong == []
     with pytest.raises(CorpusError, match=r"none.jsonl:1: source 'made' can't be read \(No such file"):
         read(tmp_path, path="none.jsonl", fields=BODY)
@@ -154,7 +154,7 @@ def test_a_broken_mapping_file_names_its_line(tmp_path: Path) -> None:
         (
             "path: posts.jsonl, ",
             "",
-            "4: 'sources.0': expected either `path` (a file) or `hub` (a dataset), not both or",
+            "4: 'sources.0': expected one of `path` (a file), `query` (SQL",
         ),
     ):
         assert old in MAPPING

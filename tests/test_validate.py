@@ -21,7 +21,7 @@ from support.judge_server import Said, Serve, said
 
 from dataset_builder.release import Release
 from judge.agreement.published.labeled_set import RATING, Item, LabeledSet, Scale
-from judge.agreement.published.sets import SETS, VERA_DIMENSIONS, located, read_set
+from judge.agreement.published.sets import SETS, read_set
 from judge.agreement.validation import Source, Validation, measured
 from judge.llm import batch
 from judge.replies.schema import RunError
@@ -39,7 +39,7 @@ def validate(name: str, source: Path | str, release: Release, home: Path, *more:
 
 
 def test_halves_count_rows_in_the_sets_own_order(release: Release, tmp_path: Path) -> None:
-    """Odd and even share nothing, and all is both. Every published set is tried."""
+    """Odd and even share nothing, and all is both."""
     expected = {
         "bhh-ratings": ("1 5", "0 2 4"),  # a clinician left out the reply of row 3
         "bhh-messages": ("1 3 5", "0 2 4"),
@@ -51,89 +51,102 @@ def test_halves_count_rows_in_the_sets_own_order(release: Release, tmp_path: Pat
         ),
         "counselbench": ("q0/y q1/y", "q0/x q1/x"),
     }
-    assert set(expected) == set(WRITERS) == set(SETS)
+    assert set(expected) == set(WRITERS) <= set(SETS)
     for name, (odd, even) in expected.items():
-        root = WRITERS[name](tmp_path / name)
-        found = [[i.id for i in read_set(name, root, rows, release).items] for rows in ("odd", "even", "all")]
+        own = shapes.published(name, tmp_path / name)
+        found = [[i.id for i in read_set(own, None, rows, release).items] for rows in ("odd", "even", "all")]
         assert found[:2] == [odd.split(), even.split()], name
         assert sorted(found[2]) == sorted([*odd.split(), *even.split()]), name
 
 
 def test_peoples_labels_are_read_in_our_words(release: Release, tmp_path: Path) -> None:
     """Names of categories, consensus and each clinician, words of a scale, a partial refusal that also answers."""
-    bhh = read_set("bhh-messages", shapes.bhh(tmp_path / "a"), "all", release).items
+
+    def whole(name: str) -> LabeledSet:
+        return read_set(shapes.published(name, tmp_path / name), None, "all", release)
+
+    bhh = whole("bhh-messages").items
     assert bhh[1].labels == {"H1": "self_harm", "H2": "self_harm", "H3": "self_harm", "H4": "no_crisis"}
     assert bhh[0].said == ("My kettle hums in the key of 0.",)
-    rated = read_set("bhh-ratings", tmp_path / "a", "all", release).items[1]
+    rated = whole("bhh-ratings").items[1]
     assert (rated.labels, rated.published) == ({"H1": "1", "H2": "2"}, {"gpt-4o-mini": "1"})
     assert rated.groups == ("self_harm", "any crisis")
-    refused = {i.id: i for i in read_set("xstest", shapes.xstest(tmp_path / "b"), "all", release).items}
+    refused = {i.id: i for i in whole("xstest").items}
     assert (refused["ab-v2-0"].settled, refused["ab-v2-3"].settled) == ("refusal", "answer")
     assert refused["ab-v2-2"].labels == {"annotation_1": "refusal", "annotation_2": "answer"}
-    deluded = read_set("psychosis", shapes.psychosis(tmp_path / "c"), "all", release).items[3]
+    assert (refused["ab-v2-2"].system, refused["ab-v2-2"].family) == ("ab", "v2-2")
+    deluded = whole("psychosis").items[3]
     assert (deluded.reply, deluded.settled, deluded.family) == ("llama on a.", "FAIL", "a")
     assert (deluded.labels, deluded.published) == ({"human1": "FAIL", "human2": "PASS"}, {"kimi": "PASS"})
-    vera = read_set("vera-mh", shapes.vera(tmp_path / "d"), "all", release)
+    vera = whole("vera-mh")
     assert vera.items[0].said == ("(turn 1) My bell is loose on c0.\n\n(turn 2) Done.",)
     assert vera.items[0].reply == "(turn 1) Tighten it.\n\n(turn 2) Good."
     assert vera.items[4].labels == {"r0": "FAIL", "r1": "FAIL"}
     assert "confirms: no criterion of ours; docs/judge-quality.md says why" in vera.notes
-    assert {own for own in VERA_DIMENSIONS.values() if own} <= set(release.criteria)
-    bells = read_set("counselbench", shapes.counselbench(tmp_path / "e"), "all", release).items[1]
+    bells = whole("counselbench").items[1]
     assert bells.labels == {"rating 1": "1", "rating 2": "1", "rating 3": "2"}
     assert (bells.said, bells.groups) == (("My bell\n\nWhy is bell q0\nso loud?",), ("y",))
 
 
-def spoiled(name: str, root: Path, file: str, row: int, **cells: str) -> None:
-    """Writes a set with these cells in one row of a CSV file."""
-    path = WRITERS[name](root) / file
+def spoiled(path: Path, row: int, **cells: str) -> None:
+    """Writes these cells into one row of a CSV file."""
     with path.open(encoding="utf-8", newline="") as opened:
         rows = list(csv.DictReader(opened))
     rows[row] |= cells
     shapes.table(path, rows)
 
 
-def test_a_bad_row_is_named_by_its_file_and_number(release: Release, tmp_path: Path, capsys: Capture) -> None:
-    """Exit 2, nothing measured; a bad row in the other half is not read."""
-    judges, clinicians = "pipeline/src/data/judges/", "publication_data/human_validation/clinician_judging/"
+def test_a_bad_row_is_named_by_its_query_and_number(release: Release, tmp_path: Path, capsys: Capture) -> None:
+    """Exit 2, nothing measured; a bad row in the other half is not read. Rows of a query are counted from 1."""
     roots = {name: tmp_path / name for name in WRITERS}
+    sets = {name: shapes.published(name, root) for name, root in roots.items()}
     shapes.bhh(roots["bhh-ratings"], scores=[[5, 5], [9, 2], [4, 4], [3, 3], [2, 2], [5, 0]])
     shapes.bhh(roots["bhh-messages"], votes=[["no_crisis"] * 4, ["rust"] * 4, *[["no_crisis"] * 4] * 4])
-    completions = "model_completions/xstest_v2_completions_ba.csv"
-    spoiled("xstest", roots["xstest"], completions, 2, final_label="4_maybe")
-    consensus = f"{judges}human_consensus_2025-08-24.csv"
-    spoiled("psychosis", roots["psychosis"], consensus, 1, claude_criteria_2="yes")
-    spoiled("vera-mh", roots["vera-mh"], f"{clinicians}Ratings.csv", 4, clinician_guides="Fine")
-    spoiled("counselbench", roots["counselbench"], "counselbench_eval.csv", 7, overall_score="6")
+    spoiled(roots["xstest"] / "model_completions/xstest_v2_completions_ba.csv", 2, final_label="4_maybe")
+    judges = roots["psychosis"] / "pipeline/src/data/judges"
+    spoiled(judges / "human_consensus_2025-08-24.csv", 1, claude_criteria_2="yes")
+    clinicians = roots["vera-mh"] / "publication_data/human_validation/clinician_judging"
+    spoiled(clinicians / "Ratings.csv", 4, clinician_guides="Fine")
+    spoiled(roots["counselbench"] / "counselbench_eval.csv", 7, overall_score="6")
     expected = {
-        "bhh-ratings": "H1_scores_n6_s42.json: row 1: 'evaluation' is '9'; expected one of 1, 2, 3, 4, 5",
-        "bhh-messages": "H1_labeled_n6_s42.json: row 1: 'label' is 'rust'; expected one of ",
-        "xstest": "xstest_v2_completions_ba.csv: row 2: 'final_label' is '4_maybe'; expected one of 1_full_",
-        "psychosis": "human_consensus_2025-08-24.csv: row 1: 'claude_criteria_2' is 'yes'; expected one of 0, 1",
-        "vera-mh": "Ratings.csv: row 4: 'clinician_guides' is 'Fine'; expected one of Best Practice, ",
-        "counselbench": "counselbench_eval.csv: row 7: 'overall_score' is '6'; expected one of 1, 2, 3, 4, 5",
+        "bhh-ratings": [
+            "query 'clinicians':2: 'H1' is '9'; expected one of 1, 2, 3, 4, 5",
+            "query 'clinicians':6: 'H2' is '0'; expected one of 1, 2, 3, 4, 5",
+        ],
+        "bhh-messages": ["query 'people':2: 'H1' is 'rust'; expected one of "],
+        "xstest": ["query 'completions':7: 'final_label' is '4_maybe'; expected one of refusal, answer"],
+        "psychosis": ["query 'replies':6: 'consensus' is 'yes and 0'; expected one of FAIL, PASS"],
+        "vera-mh": ["query 'conversations':6: 'people' is 'Fine'; expected one of FAIL, PARTIAL, PASS"],
+        "counselbench": ["query 'answers':4: 'people' is '6'; expected one of 1, 2, 3, 4, 5"],
     }
-    for name, root in roots.items():
-        assert validate(name, root, release, tmp_path / "home") == 2
+    for name, lines in expected.items():
+        assert validate(sets[name], roots[name], release, tmp_path / "home") == 2
         printed = capsys.readouterr()
-        assert expected[name] in printed.err
+        assert [line.startswith(told) for line, told in zip(printed.err.splitlines(), lines, strict=True)], printed.err
         assert (printed.out, (tmp_path / "home").exists()) == ("", False), name
-    assert len(read_set("bhh-ratings", roots["bhh-ratings"], "even", release).items) == 3
+    with pytest.raises(RunError, match=r"clinicians':2: .*"):
+        read_set(sets["bhh-ratings"], None, "odd", release)
 
 
 def test_missing_files_sets_and_cells_are_named(release: Release, tmp_path: Path) -> None:
-    """A folder that isn't a checkout, an unknown set, no folder, and a row that is cut off."""
-    for name in WRITERS:
-        with pytest.raises(RunError, match=r"no file matches .*; expected a checkout of"):
+    """A folder that isn't a checkout, an unknown set, one that wasn't fetched, no folder, and a row that is cut off."""
+    for name in SETS:
+        told = (
+            r"No files found.*, in |has none of the set's files; expected a checkout of [\w./-]+ at commit [0-9a-f]{12}"
+        )
+        with pytest.raises(RunError, match=told):
             read_set(name, tmp_path, "all", release)
-    with pytest.raises(RunError, match="--set nosuch: unknown set; expected one of bhh-ratings, "):
+    with pytest.raises(RunError, match="nosuch: unknown set; expected one of bhh-messages, "):
         read_set("nosuch", tmp_path, "all", release)
     with pytest.raises(RunError, match="no such folder; expected a checkout of the set's repository, or a Hub dataset"):
-        located(str(tmp_path / "nowhere"))
-    path = shapes.psychosis(tmp_path) / "pipeline/src/data/model_responses_to_base_scenarios_2025-08-07.csv"
+        read_set("xstest", tmp_path / "nowhere", "all", release)
+    own = shapes.published("psychosis", tmp_path)
+    path = tmp_path / "pipeline/src/data/model_responses_to_base_scenarios_2025-08-07.csv"
     path.write_text("\n".join([*path.read_text(encoding="utf-8").splitlines()[:-1], "c"]) + "\n", encoding="utf-8")
-    with pytest.raises(RunError, match="message 'c': 'scenarios' is empty; expected text"):
-        read_set("psychosis", tmp_path, "all", release)
+    with pytest.raises(
+        RunError, match=r"query 'replies': Binder Error: .*not found in FROM clause! Candidate bindings: .*, in "
+    ):
+        read_set(own, None, "all", release)
 
 
 # --- your own set
@@ -150,41 +163,51 @@ def test_a_mapping_file_reads_your_own_set(release: Release, tmp_path: Path) -> 
     labels = [(i.id, i.labels["ana"], i.by) for i in items(tmp_path)]
     expected = ["PASS", "PARTIAL", "FAIL", "PASS", "FAIL"]
     assert labels == [(str(n), label, "answers-the-need") for n, label in enumerate(expected)]
-    talk = {"message": None, "messages": "turns", "protocol_field": "cat", "criterion": None, "values": None}
-    rated = items(tmp_path, "odd", kind="rating", raters={"ana": "stars"}, **talk)
+    talk = {"text": None, "turns": "turns", "by": "cat", "labels": {"ana": "stars"}}
+    rated = items(tmp_path, "odd", asks={"kind": "rating", "by": None}, fields=talk, values=None)
     assert [(i.labels["ana"], i.by, i.said) for i in rated] == [
         (n, "no_crisis", ("Hi.", "Hello.", "Loud?")) for n in ("2", "4", "1")
     ]
     rows = [{"n": k, "talk": json.dumps(["Hi.", "Hello.", f"Bell {k}?"]), "eve": w} for k, w in enumerate(["calm", ""])]
     shapes.table(tmp_path / "labels.csv", rows)
-    table = {"path": "labels.csv", "id": "n", "message": None, "messages": "talk", "raters": {"eve": "eve"}}
-    calm = {"kind": "category", "criterion": None, "reply": None, "values": {"calm": "no_crisis"}}
-    (item,) = items(tmp_path, **table, **calm)
+    calm = {"id": "n", "text": None, "turns": "talk", "reply": None, "labels": {"eve": "eve"}}
+    table = {"path": "labels.csv", "values": {"calm": "no_crisis"}}
+    (item,) = items(tmp_path, asks={"kind": "category", "by": None}, fields=calm, **table)
     assert (item.said, item.labels) == (("Hi.", "Hello.", "Bell 0?"), {"eve": "no_crisis"})
-    no = {"kind": "refusal", "criterion": None, "values": {"fine": "answer", "bad": "refusal", "PARTIAL": "answer"}}
-    assert [i.labels["ben"] for i in items(tmp_path, **no)] == ["answer", "answer", "refusal", "answer", "refusal"]
+    words = {"fine": "answer", "bad": "refusal", "PARTIAL": "answer"}
+    no = items(tmp_path, asks={"kind": "refusal", "by": None}, values=words)
+    assert [i.labels["ben"] for i in no] == ["answer", "answer", "refusal", "answer", "refusal"]
 
 
 def test_a_bad_mapping_or_row_is_named(release: Release, tmp_path: Path, capsys: Capture) -> None:
-    """Exit 2, with the file, the line where there is one, and what was expected."""
-    stars = {"kind": "rating", "criterion": None, "raters": {"a": "stars"}, "values": None}
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"message": None}, "expected either `message`"),
-        ({"reply": None}, "expected `reply` for every kind but `category`"),
-        ({"criterion": "rings"}, "criterion is 'rings'; expected one of "),
-        ({"kind": "rating", "criterion": None}, "expected `protocol` or `protocol_field`"),
-        ({"path": "gone.jsonl"}, "gone.jsonl: can't be read"),
-        ({"id": "name"}, "labels.jsonl:1: has no field 'name'"),
-        ({"id": "a"}, "repeats an id"),
-        ({"values": {"fine": "PASS"}}, "labels.jsonl:3: 'label' is 'bad'; expected one of FAIL, PARTIAL, PASS"),
-        ({"message": None, "messages": "q"}, "labels.jsonl:1: 'q' must be a list of texts"),
-        ({"colour": "red"}, "colour: Extra inputs are not permitted"),
-        (stars | {"protocol": "outside_taxonomy"}, "is judged by 'outside_taxonomy'"),  # has no protocol
+    """Exit 2, with the file, the line where there is one, and what was expected; bad rows all together."""
+    cases: list[tuple[dict[str, Any], list[str]]] = [
+        ({"fields": {"text": None}}, ["bells.yaml:1: 'sources.0.fields': expected either `text`"]),
+        ({"fields": {"reply": None}}, [f"labels.jsonl:{n}: 'q' ends without a reply; expected" for n in range(1, 6)]),
+        ({"asks": {"by": "rings"}}, ["bells.yaml: asks.by is 'rings'; expected one of "]),
+        ({"asks": {"kind": "rating", "by": None}}, ["bells.yaml: nothing says what judges a row; expected `by`"]),
+        ({"asks": {"kind": "rating", "by": "outside_taxonomy"}}, ["bells.yaml: asks.by is 'outside_taxonomy'"]),
+        ({"asks": {"kind": "rating", "question": {"title": "a", "text": "b"}}}, ["bells.yaml:1: 'asks': `question`"]),
+        ({"path": "gone.jsonl"}, ["gone.jsonl:1: source 'rows' can't be read"]),
+        ({"fields": {"id": "name", "reply": "answer"}}, ["labels.jsonl:1: has no field 'answer', 'name', which the"]),
+        ({"fields": {"id": "a"}}, ["bells.yaml: several rows have the id 'Quite loud.'; expected a different one"]),
+        (
+            {"values": {"fine": "PASS"}},
+            [
+                "labels.jsonl:3: 'ana' is 'bad'; expected one of FAIL, PARTIAL, PASS",
+                "labels.jsonl:5: 'ana' is 'bad'; expected one of FAIL, PARTIAL, PASS",
+            ],
+        ),
+        ({"fields": {"text": None, "turns": "q"}}, [f"labels.jsonl:{n}: field 'q' is text" for n in range(1, 6)]),
+        ({"fields": {"conversation": "cat"}}, ["bells.yaml: source 'rows' has `conversation`, which only"]),
+        ({"colour": "red"}, ["bells.yaml:1: 'sources.0.colour': unknown key; see docs/own-data.md for the keys"]),
     ]
     for changes, told in cases:
         assert validate(str(shapes.own(tmp_path, **changes)), tmp_path, release, tmp_path / "home") == 2
-        assert told in capsys.readouterr().err
-    (tmp_path / "bad.yaml").write_text("name: bells\npath: [\n", encoding="utf-8")
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == len(told), lines
+        assert all(words in line for words, line in zip(told, lines, strict=True)), lines
+    (tmp_path / "bad.yaml").write_text("name: bells\nsources: [\n", encoding="utf-8")
     with pytest.raises(RunError, match=r"bad\.yaml:3: invalid YAML"):
         read_set(str(tmp_path / "bad.yaml"), tmp_path, "all", release)
 
@@ -275,9 +298,9 @@ def test_the_offline_judge_needs_nothing(release: Release, tmp_path: Path, capsy
         "vera-mh": lambda found: found.decided > 0,
     }
     for name in WRITERS:
-        root, home = WRITERS[name](tmp_path / name), tmp_path / "home"
-        file = tmp_path / "out.json"
-        assert validate(name, root, release, home, "--rows", "even", "--json-file", str(file)) == 0
+        root, home, file = tmp_path / name, tmp_path / "home", tmp_path / "out.json"
+        own = shapes.published(name, root)
+        assert validate(own, root, release, home, "--rows", "even", "--json-file", str(file)) == 0
         printed = capsys.readouterr().out
         assert "people among themselves" in printed
         stored = (home / f"offline/validation/{name}-even.json").read_text(encoding="utf-8")
@@ -289,13 +312,14 @@ def test_the_offline_judge_needs_nothing(release: Release, tmp_path: Path, capsy
         texts = ("kettle", "Descale", "chain", "sends signs", "Tighten", "oil it")
         assert not [words for words in texts if words in printed + stored]
     # It can only give the same answers again.
-    assert validate(name, root, release, home, "--rows", "even", "--json", "--repeats", "3") == 0
+    assert validate(own, root, release, home, "--rows", "even", "--json", "--repeats", "3") == 0
     assert json.loads(capsys.readouterr().out) == json.loads(stored)
     # By the rule one of two full refusals of each model, and nothing else; a language model isn't asked.
-    assert validate("xstest", tmp_path / "xstest", release, tmp_path / "home", "--json") == 0
+    root = tmp_path / "xstest"
+    assert validate(str(root / "xstest.yaml"), root, release, home, "--json") == 0
     refusal = json.loads(capsys.readouterr().out)["per_class"]["refusal"]
     assert (refusal["recall"]["value"], refusal["precision"]["value"]) == (0.5, 1.0)
-    assert validate("xstest", tmp_path / "xstest", release, tmp_path / "home", judge="judge-1") == 2
+    assert validate(str(root / "xstest.yaml"), root, release, home, judge="judge-1") == 2
     assert "expected --judge offline" in capsys.readouterr().err
 
 
@@ -303,8 +327,9 @@ def test_answers_of_another_engine_are_read(release: Release, tmp_path: Path, ca
     """Exit 2 and a batch file; with replies next to it the same command measures. What is left unscored is reported
     over all and by group, as a share.
     """
-    root, where = shapes.bhh(tmp_path / "set"), tmp_path / "home/judge/judge-1"
-    assert validate("bhh-ratings", root, release, tmp_path / "home", judge="judge-1") == 2
+    root, where = tmp_path / "set", tmp_path / "home/judge/judge-1"
+    own = shapes.published("bhh-ratings", root)
+    assert validate(own, root, release, tmp_path / "home", judge="judge-1") == 2
     assert "have no answer yet" in capsys.readouterr().err
     lines = []
     for n, line in enumerate((where / "requests.jsonl").read_text(encoding="utf-8").splitlines()):
@@ -314,7 +339,7 @@ def test_answers_of_another_engine_are_read(release: Release, tmp_path: Path, ca
             body["choices"][0]["message"] |= {"content": None, "refusal": "No."}
         lines.append(json.dumps(batch.result(request["custom_id"], None, body)) + "\n")
     (where / "replies-1.jsonl").write_text("".join(lines), encoding="utf-8")
-    assert validate("bhh-ratings", root, release, tmp_path / "home", judge="judge-1") == 0
+    assert validate(own, root, release, tmp_path / "home", judge="judge-1") == 0
     printed = capsys.readouterr().out
     assert "5 items, 3 decided by the judge, 40.0 % left unscored." in printed
     rows = {line.split()[0]: line.split() for line in printed.splitlines() if line.split()}
@@ -340,19 +365,20 @@ def test_a_model_is_asked_each_question_once_in_each_pass(
             before.append(labels[(len(given) + 3 * len(before)) % len(labels)])
             return said(json.dumps({key: before[-1]} | ({} if key == "category" else {"quotes": []})))
 
-        server, root, home = serve(other_the_second_time), WRITERS[name](tmp_path / name), tmp_path / "home"
+        server, root, home = serve(other_the_second_time), tmp_path / name, tmp_path / "home"
+        own = shapes.published(name, root)
         asking = ["--base-url", server.url, "--concurrency", "1"]
-        assert validate(name, root, release, home, *asking, judge="judge-1") == 0
+        assert validate(own, root, release, home, *asking, judge="judge-1") == 0
         path = home / f"judge/judge-1/validation/{name}-all.json"
         once = json.loads(path.read_bytes())
         assert (server.total, once["items"], once["decided"]) == (count, count, count)
-        assert validate(name, root, release, home, *asking, "--repeats", "2", judge="judge-1") == 0
+        assert validate(own, root, release, home, *asking, "--repeats", "2", judge="judge-1") == 0
         out, err = capsys.readouterr()
         assert "LEAVE THIS MACHINE" not in err
         twice = json.loads(path.read_bytes())
         assert server.total == 2 * count
         assert {**once, "passes": 0, "between": 0} == {**twice, "passes": 0, "between": 0}
-        what = read_set(name, root, "all", release)
+        what = read_set(own, root, "all", release)
         first, second = ([what.reading(labels[n]) for labels in given.values()] for n in (0, 1))
         weights = "quadratic" if what.scale.numbers else None
         expected = cohen_kappa_score(first, second, weights=weights, labels=list(what.scale.labels))
@@ -360,7 +386,7 @@ def test_a_model_is_asked_each_question_once_in_each_pass(
         assert "pass 2 with people" in out
         assert "the 2 passes among themselves" in out
     away = ["--base-url", "http://judge.invalid/v1", "--max-retries", "0"]
-    assert validate("psychosis", tmp_path / "psychosis", release, tmp_path / "b", *away, judge="judge-1") == 3
+    assert validate(own, root, release, tmp_path / "b", *away, judge="judge-1") == 3
     assert "LEAVE THIS MACHINE, for judge.invalid" in capsys.readouterr().err
 
 
@@ -385,12 +411,13 @@ def test_a_dataset_of_the_hub_is_fetched_once(
     """The same figures as from a folder; a second run fetches no file, and one without the Hub reads what was fetched.
     A folder of that name goes first.
     """
-    root = shapes.bhh(tmp_path / "set")
+    root = tmp_path / "set"
+    own = shapes.published("bhh-ratings", root)
     files = {p.relative_to(root).as_posix(): p.read_bytes() for p in root.rglob("*") if p.is_file()}
     hub.create("bells/Rated-1.0").commit(files)
 
     def figures(source: str) -> Any:
-        assert validate("bhh-ratings", source, release, tmp_path / "home", "--json") == 0
+        assert validate(own, source, release, tmp_path / "home", "--json") == 0
         return capsys.readouterr()
 
     local, fetched = figures(str(root)), figures("bells/Rated-1.0")

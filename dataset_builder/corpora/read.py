@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import chdir
 from itertools import chain, groupby
 from pathlib import Path
@@ -118,7 +118,9 @@ def select(query: str, name: str, folder: Path) -> Iterator[Row]:
     """
     import duckdb  # takes a tenth of a second to import
 
-    place = f"query '{name}'"
+    place, own = f"query '{name}'", folder.resolve()
+    # The Hub's cache links a dataset's files to its blobs.
+    readable = [own, *([own.parents[1] / "blobs"] if own.parent.name == "snapshots" else [])]
     try:
         statements = duckdb.extract_statements(query)
         if [s.type for s in statements] != [duckdb.StatementType.SELECT]:
@@ -126,15 +128,25 @@ def select(query: str, name: str, folder: Path) -> Iterator[Row]:
         # The query may come from somebody else: no network, no extensions, no files outside the folder.
         with duckdb.connect(config={"autoinstall_known_extensions": False}) as db, chdir(folder):
             db.execute("SET threads = 1")  # rows keep the files' order
-            db.execute("SET allowed_directories = ['.']")
+            quoted = ", ".join("'" + str(path).replace("'", "''") + "'" for path in readable)
+            db.execute(f"SET allowed_directories = [{quoted}]")
             db.execute("SET enable_external_access = false")
             db.execute("SET lock_configuration = true")
             found = db.execute(statements[0])
             head, rows = [column[0] for column in found.description or ()], found.fetchall()
     except duckdb.Error as error:
-        raise CorpusError(f"{place}: {_said(error)}") from None
+        raise CorpusError(f"{place}: {_without_texts(str(error))}, in {shown(folder)}") from None
     for number, values in enumerate(rows, start=1):
         yield number, dict(zip(head, values, strict=True))
+
+
+def _without_texts(error: str) -> str:
+    """DuckDB's error, without the value that it quotes: a message, perhaps."""
+    first, *rest = re.sub(r"(?s)(string '|Input: \").*(['\"])", r"\1…\2", error).splitlines() or [""]
+    if "file system operations are disabled" in first:
+        first = f"{first.partition(' - ')[0]}: a query reads the folder's own files and no link out of it"
+    known = [line for line in rest if line.startswith("Candidate bindings")]
+    return shown(" ".join([first, *known]))[:400]
 
 
 def _dataset(source: Source, folder: Path) -> Opened:
@@ -256,11 +268,12 @@ def _named(fields: Fields) -> set[str]:
     return {name for name in (*flat, *lists, fields.role if fields.conversation else None) if name}
 
 
-def check_fields(fields: Fields, row: dict[str, Any]) -> None:
-    """Raises RowError if a row lacks a field: a misspelled one would otherwise drop every row as empty."""
+def check_fields(fields: Fields, row: Mapping[str, Any]) -> None:
+    """Raises RowError if a row lacks fields: a misspelled one would otherwise drop every row as empty."""
     if missing := sorted(_named(fields) - {*row}):
+        names = ", ".join(f"'{_short(name)}'" for name in missing[:NAMES])
         known = closest(missing[0], [_short(key) for key in sorted(row)[:NAMES]])
-        raise RowError(f"the first row has no field '{shown(missing[0])}', which the mapping file names; {known}")
+        raise RowError(f"has no field {names}, which the mapping file names; {known}")
 
 
 def document(source: Source, line: int, row: dict[str, Any]) -> Document:

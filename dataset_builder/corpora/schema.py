@@ -152,6 +152,12 @@ class Asks(_Model):
     coarse: dict[str, str] = {}
     notes: Words = []
 
+    @model_validator(mode="after")
+    def _question_of_a_criterion(self) -> Asks:
+        if self.question and self.kind != "criterion":
+            raise ValueError("`question` needs the kind `criterion`")
+        return self
+
 
 class Recipe(_Model):
     """A mapping file: where other people's rows are and what they mean. `date` is the data's, never today's.

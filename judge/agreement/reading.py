@@ -145,7 +145,11 @@ def read(what: LabeledSet, release: Release, names: Sequence[str], asker: Asker)
 def _readings(what: LabeledSet, release: Release, name: str, asker: Asker, hashes: Mapping[str, str]) -> list[Reading]:
     if what.kind == "refusal":  # a rule that all judges share
         refused = {"refused": REFUSAL, None: ANSWER}
-        labels: JudgeLabels = {i.id: JudgeLabel(refused.get(conduct(i.reply)), by_rule=True) for i in what.items}
+        states = {i.id: conduct(i.reply) for i in what.items}
+        labels: JudgeLabels = {
+            name: JudgeLabel(refused.get(state), None if state in refused else state, by_rule=True)
+            for name, state in states.items()
+        }
         identity = JudgeIdentity(offline.NAME, None)
     else:
         cases = [Case(i.id, i.by, i.said, i.reply or " ", i.country) for i in what.items]
@@ -223,9 +227,11 @@ def tabulated(what: LabeledSet, release: Release, readings: Sequence[Sequence[Re
         }
         labeled = np.array([label is not None for label in people])
 
-        def figure(values: Array, clusters: NDArray[Any], numbers: bool = _numbers(scale)) -> Estimate:
+        span = (low, high) if _numbers(scale) else None
+
+        def figure(values: Array, clusters: NDArray[Any], span: tuple[float, float] | None = span) -> Estimate:
             codes = np.unique(clusters, return_inverse=True)[1]
-            return c.mean(values, codes, low, high) if numbers else c.share(values, codes)
+            return c.mean(values, codes, *span) if span else c.share(values, codes)
 
         missing = int((~heard).sum())
         rows.append(
@@ -266,7 +272,7 @@ def _ranked(rows: Sequence[SystemRow]) -> list[SystemRow]:
     found: list[SystemRow] = []
     for question in dict.fromkeys(row.question for row in rows):
         own = [row for row in rows if row.question == question]
-        read = [row for row in own if row.score.value is not None and row.unscored <= (1 - RANKED) * row.cases]
+        read = [row for row in own if row.score.value is not None and row.cases - row.unscored >= RANKED * row.cases]
         read.sort(key=lambda row: -(row.score.value or 0.0))
         found += [row.model_copy(update={"rank": n}) for n, row in enumerate(read, start=1)]
         found += sorted((row for row in own if row not in read), key=lambda row: row.system)

@@ -33,7 +33,6 @@ from dataset_builder.release import Release, open_release  # noqa: E402
 from helmbench_common import tables  # noqa: E402
 from helmbench_common.formats.inert import inert  # noqa: E402
 from helmbench_common.http import retry  # noqa: E402
-from judge.agreement.published.sets import BREAK, VERA_TURN  # noqa: E402
 from judge.llm.answers import occurs  # noqa: E402
 from judge.offline import features  # noqa: E402
 from judge.offline.addressed import addressed  # noqa: E402
@@ -88,9 +87,6 @@ def cases(release: Release) -> dict[str, Callable[[str], object]]:
         "dataset_builder.corpora.dedupe.sign": lambda t: dedupe.sign([t]),
         "dataset_builder.corpora.clean": cleaned,
         "dataset_builder.corpora.licences": clean.read_licence,
-        "published.counselbench": lambda t: BREAK.sub("\n", t),
-        "published.counselbench, a break": lambda t: BREAK.sub("\n", f"<br{t}"),
-        "published.vera_mh": lambda t: VERA_TURN.split(t),
         "rules.conduct": answers.conduct,
         "rules.nothing_to_read": answers.nothing_to_read,
         "rules.read_tags": lambda t: answers.read_tags(t, ["CRISIS"]),

@@ -414,8 +414,8 @@ def _labelled_corpus(release: Release, room: Path) -> None:
 
 def _ward(room: Path) -> None:
     """Sets of one's own: criterion labels and ratings, in JSONL."""
-    rated = {"kind": "rating", "protocol": "no_crisis", "criterion": None, "values": None}
-    labelled_sets.own(room, name="stars", raters={"ana": "stars", "ben": "stars"}, **rated).rename(room / "stars.yaml")
+    rated, stars = {"kind": "rating", "by": "no_crisis"}, {"labels": {"ana": "stars", "ben": "stars"}}
+    labelled_sets.own(room, rated, stars, values=None).rename(room / "stars.yaml")
     labelled_sets.own(room)
 
 

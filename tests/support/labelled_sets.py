@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from judge.agreement.published.sets import MAPPINGS
 
 CATEGORIES = [
     "no_crisis",
@@ -133,8 +136,8 @@ def counselbench(root: Path) -> Path:
     return root
 
 
-def own(root: Path, **changes: Any) -> Path:
-    """A mapping file next to JSONL of six rated replies; `changes`: to the mapping. Returns the mapping file."""
+def own(root: Path, asks: dict[str, Any] | None = None, fields: dict[str, Any] | None = None, **source: Any) -> Path:
+    """A mapping file next to JSONL of six rated replies, with changes, where None leaves a key out."""
     words = ["fine", "PARTIAL", "bad", "fine", "bad", ""]
     root.mkdir(parents=True, exist_ok=True)
     with (root / "labels.jsonl").open("w", encoding="utf-8") as file:
@@ -143,12 +146,30 @@ def own(root: Path, **changes: Any) -> Path:
             file.write(
                 json.dumps(row | {"ana": word, "ben": word or None, "cat": "no_crisis", "stars": n % 5 + 1}) + "\n"
             )
-    mapping: dict[str, Any] = {"name": "bells", "path": "labels.jsonl", "id": "case", "message": "q", "reply": "a"}
-    mapping |= {"kind": "criterion", "criterion": "answers-the-need", "raters": {"ana": "ana", "ben": "ben"}}
-    mapping |= {"values": {"fine": "PASS", "bad": "FAIL"}} | changes
-    path = root / "bells.yaml"
-    path.write_text(json.dumps({k: v for k, v in mapping.items() if v is not None}), encoding="utf-8")
+    named = {"id": "case", "text": "q", "reply": "a", "labels": {"ana": "ana", "ben": "ben"}} | (fields or {})
+    where = {"name": "rows", "path": "labels.jsonl", "values": {"fine": "PASS", "bad": "FAIL"}} | source
+    asked = {"kind": "criterion", "by": "answers-the-need"} | (asks or {})
+    return mapping_file(root / "bells.yaml", asked, where | {"fields": named})
+
+
+def mapping_file(path: Path, asks: dict[str, Any], *sources: dict[str, Any], **top: Any) -> Path:
+    """A mapping file of its own name, where None leaves a key out."""
+
+    def given(value: Any) -> Any:
+        return {k: given(v) for k, v in value.items() if v is not None} if isinstance(value, dict) else value
+
+    whole = (
+        {"name": path.stem, "date": "2026-01-31"} | top | {"sources": list(map(given, sources)), "asks": given(asks)}
+    )
+    path.write_text(json.dumps(given(whole)), encoding="utf-8")
     return path
+
+
+def published(name: str, root: Path) -> str:
+    """The mapping file of a published set, without the hashes of its files, next to invented files in its format."""
+    path = WRITERS[name](root) / f"{name}.yaml"
+    shutil.copy(MAPPINGS / path.name, path)
+    return str(path)
 
 
 WRITERS: dict[str, Callable[[Path], Path]] = {

@@ -234,7 +234,7 @@ def field_list() -> None:
 
 @field.command("show", epilog=exits())
 def field_show(name: Annotated[str, typer.Argument(metavar="NAME", help="A set of `helmbench field list`.")]) -> None:
-    """Show where a set comes from, its terms, and what is asked about it. Shows none of its texts.
+    """Show where a set comes from, its terms and what is asked about it, but none of its texts.
 
     Example: helmbench field show therapists
     """

@@ -15,6 +15,7 @@ from dataset_builder.corpora.read import Loaded, Opened, RowError, check_fields,
 from dataset_builder.corpora.schema import Asks, CorpusError, Source, Turn
 from dataset_builder.release import Release
 from dataset_builder.schema import CriterionRow
+from helmbench_common.formats.refused import FormatError
 from helmbench_common.formats.refused import shown as named
 from helmbench_common.hashing import digest
 from helmbench_common.jsonl import plain
@@ -124,8 +125,15 @@ def read_mapping(loaded: Loaded, folder: Path, rows: LabelledRows, release: Rele
     if question and asks.by is None and not any(s.fields.by for s in loaded.recipe.sources):
         asks = asks.model_copy(update={"by": OWN})
     known = _known(asks, release) | ({OWN} if question else set())
+    if asks.by is None and known and not all(s.fields.by for s in loaded.recipe.sources):
+        raise RunError(f"{path}: nothing says what judges a row; expected `by` under `asks` or under `fields`")
     if asks.by is not None and asks.by not in known:
         raise RunError(f"{path}: asks.by is '{named(asks.by)}'; expected one of {', '.join(sorted(known))}")
+    if grouped := [s.name for s in loaded.recipe.sources if s.fields.conversation]:
+        raise RunError(
+            f"{path}: source '{grouped[0]}' has `conversation`, which only `helmbench corpus` reads; expected `turns`, "
+            "or a query that makes one row of a conversation"
+        )
     found: list[Item] = []
     problems: list[str] = []
     number, hashes = 0, list[str]()
@@ -136,17 +144,18 @@ def read_mapping(loaded: Loaded, folder: Path, rows: LabelledRows, release: Rele
             place = named(folder / opened.place) if source.path else opened.place
             for n, (line, row) in enumerate(opened.rows):
                 if n == 0:
-                    check_fields(source.fields, row)
+                    check_fields(source.fields, row)  # every other row would lack the field too
                 try:
-                    own = number if source.fields.row is None else int(row[source.fields.row])
+                    check_fields(source.fields, row)
+                    own = number if source.fields.row is None else _number(source.fields.row, row)
                     number += 1
                     if own in range(own + 1)[HALVES[rows]]:
                         found += _item(opened, line, row, asks, scale, known, own)
                 except (RowError, ValueError) as error:
                     problems.append(f"{place}:{line}: {error}")
         except RowError as error:
-            problems.append(f"{place}: {error}")
-        except CorpusError as error:
+            problems.append(f"{place}:{line}: {error}")
+        except (CorpusError, FormatError) as error:
             problems.append(str(error))
     if problems:
         raise run_error(problems)
@@ -178,12 +187,17 @@ def _item(
     fields = opened.source.fields
 
     def text(field: str | None) -> str:
-        value = row.get(field) if field else None
+        value = row[field] if field else None
+        if isinstance(value, list | dict):
+            raise ValueError(f"'{field}' is a {type(value).__name__}; expected text")
         return "" if value is None else plain(str(value))
 
     def given(columns: Mapping[str, str] | str) -> dict[str, str]:
         if isinstance(columns, str):
-            values = [(who, columns, value) for who, value in (row[columns] or {}).items()]
+            own = row[columns] or {}
+            if not isinstance(own, dict):
+                raise ValueError(f"'{columns}' is a {type(own).__name__}; expected labels by person")
+            values = [(who, columns, value) for who, value in own.items()]
         else:
             values = [(who, column, row[column]) for who, column in columns.items()]
         return {who: _label(opened.source, c, value, scale) for who, c, value in values if _present(value)}
@@ -198,9 +212,13 @@ def _item(
             *said, last = said
             reply = last.text
         else:
-            raise ValueError("the conversation has no reply after the user's last words")
+            raise ValueError(
+                f"'{fields.text or fields.turns}' ends without a reply; expected one, or the field `reply`"
+            )
     if not said or said[-1].role != "user":
-        raise ValueError("the conversation doesn't end with the user" if said else "the conversation is empty")
+        field = fields.text or fields.turns
+        wrong = "doesn't end with the user" if said else "is empty"
+        raise ValueError(f"'{field}' {wrong}; expected the user's words last")
     by = text(fields.by) or asks.by or ""
     if known and by not in known:
         raise ValueError(f"'{fields.by}' is {by[:40]!r}; expected one of {', '.join(sorted(known))}")
@@ -219,12 +237,19 @@ def _item(
     )
 
 
+def _number(field: str, row: Mapping[str, Any]) -> int:
+    try:
+        return int(row[field])
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"'{field}' is {named(str(row[field]))[:40]!r}; expected the row's number") from None
+
+
 def _present(value: object) -> bool:
     return value not in (None, "") and value == value  # published files write NaN for a missing label
 
 
 def _label(source: Source, field: str, value: object, scale: Scale) -> str:
-    word = f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    word = f"{value:g}" if isinstance(value, float) else str(value)
     label = source.values.get(word, word)
     if label not in scale.labels:
         raise ValueError(f"'{field}' is {named(label)[:40]!r}; expected one of {', '.join(scale.labels)}")
@@ -232,10 +257,10 @@ def _label(source: Source, field: str, value: object, scale: Scale) -> str:
 
 
 def _conversation(turns: Iterable[Turn]) -> list[Turn]:
-    """Turns that alternate: without the system's, and with several of one role in a row as one."""
+    """Turns that alternate: without the system's and blank ones, and with several of one role in a row as one."""
     found: list[Turn] = []
     for turn in turns:
-        if turn.role == "system":
+        if turn.role == "system" or not turn.text.strip():
             continue
         if found and found[-1].role == turn.role:
             found[-1] = Turn(turn.role, f"{found[-1].text}\n\n{turn.text}")

@@ -99,9 +99,11 @@ def pinned(loaded: Loaded) -> Iterator[tuple[str, str]]:
 
 def check_files(loaded: Loaded, folder: Path) -> None:
     """Raises RunError, which names every file that is missing or has changed."""
-    problems = []
+    problems, listed = [], [*pinned(loaded)]
     where = f"{loaded.recipe.repository} at commit {(loaded.recipe.commit or '')[:12]}"
-    for path, expected in pinned(loaded):
+    if listed and not any((folder / path).exists() for path, _ in listed):
+        raise RunError(f"{shown(folder)}: has none of the set's files; expected a checkout of {where}")
+    for path, expected in listed:
         try:
             found = sha256(folder / path, "")
         except FormatError:
