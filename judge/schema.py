@@ -177,12 +177,14 @@ class PeopleFigures(Card):
 
 
 class PeopleSet(PeopleFigures):
-    """On one set of people's labels. `kappa`, `people`: by `statistic`. `prompt_hash`, `dataset`: of the question that
-    the judge was asked. `between`: κ between its independent passes.
+    """On one set of people's labels. `kappa`, `people`: by `statistic`. `source`: the set's repository and commit, or a
+    hash of what was read. `prompt_hash`, `dataset`: of the question that the judge was asked. `between`: κ between its
+    independent passes.
     """
 
     judge: JudgeName
     set: SetName
+    source: str = Field(max_length=200)
     rows: LabelledRows
     kind: LabelKind
     prompt_hash: str | None = Field(max_length=64)

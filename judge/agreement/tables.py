@@ -164,6 +164,7 @@ def validation_text(v: Validation) -> str:
     named: Mapping[str, Figures] = {"all": v, **v.groups}
     return blocks(
         f"# {v.judge} against people: {v.set}, rows {v.rows} ({asked}, dataset {v.dataset})",
+        f"Set: {v.source}.\n"
         f"{v.items} items, {v.decided} decided by the judge, {percent(v.unscored)} left unscored. "
         f"Its labels: {given or 'none'}.\n"
         f"κ is {v.statistic}, with {REFERENCES[v.reference]}; people among themselves: {v.among}.",

@@ -237,6 +237,7 @@ def measured(what: LabeledSet, answers: Sequence[Answers], source: Source) -> Va
     confusion, judge_first = confusion_of(first), first.between(FIRST, COMMON)
     return Validation(
         set=what.name,
+        source=what.source,
         rows=what.rows,
         kind=what.kind,
         **source._asdict(),
