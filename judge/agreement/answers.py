@@ -79,9 +79,16 @@ class Task(NamedTuple):
 
 def row_of(case: Case) -> CalibrationRow:
     """A reply to judge as a row; its polarity, label and author are unused."""
-    given = {"said": list(case.said), "country": case.country, "about": case.about}
-    return CalibrationRow.model_construct(  # unchecked: the assistant may speak first
-        id=case.id, criterion=case.criterion, reply=case.reply, polarity="crisis", label="", author="", **given
+    return CalibrationRow.model_construct(  # unchecked: here the assistant may speak first
+        id=case.id,
+        criterion=case.criterion,
+        said=list(case.said),
+        reply=case.reply,
+        country=case.country,
+        about=case.about,
+        polarity="crisis",
+        label="",
+        author="",
     )
 
 
