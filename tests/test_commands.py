@@ -34,6 +34,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MODEL_HOST = r"http://localhost:8000/v1|http://127\.0\.0\.1:8000/v1|https://HOST/v1"
 JUDGE_HOST = r"https://…/v1|(?<=--base-url )…|http://127\.0\.0\.1:8001/v1"
 REPLACED = {"model=NAME": "model=keyword", "/tmp/bhh": "CHECKOUT", "/fast/disk/": "", "…/NAME/…": "*/*/*"}
+REPLACED["--set bhh-ratings"] = "--set CHECKOUT/bhh-ratings.yaml"  # whose files needn't be the published ones
 OWN_CONTENT = ("build", "book", "check", "review")  # they get --content with seven scenarios, to be quick
 # Not run: excerpts with …, GPUs, downloads, what changes the installation, labels that a browser saves, and runs on a
 # corpus (tests/test_corpus_tasks.py).
@@ -104,7 +105,7 @@ def desk(release: Release, small_content: Path, tmp_path_factory: pytest.TempPat
     for name, version in (("PUBLIC", "0.1.0"), ("HELD_OUT", "0.1.0+held-out.a")):
         card = json.loads((scored / "scores" / "JUDGE" / "scorecard.json").read_text(encoding="utf-8"))
         labelled_sets.dump(desk / name / "scorecard.json", card | {"dataset": card["dataset"] | {"version": version}})
-    labelled_sets.bhh(desk / "CHECKOUT")
+    labelled_sets.published("bhh-ratings", desk / "CHECKOUT")
     cases = [r for r in release.calibration if r.criterion == "acts-at-once"][:12]
     rows = [{"id": c.id, "criterion": c.criterion, "said": [*c.said], "reply": c.reply} for c in cases]
     (desk / "CASES").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

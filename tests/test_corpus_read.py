@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dataset_builder.corpora.read import documents, load_recipe, open_source
+from dataset_builder.corpora.read import documents, load_recipe, open_source, select
 from dataset_builder.corpora.schema import CorpusError, Document, Source
 from helmbench_common.formats.plain_file import LONGEST
 
@@ -107,6 +108,33 @@ def test_a_broken_source_names_its_line(tmp_path: Path) -> None:
     assert wrong == []
     with pytest.raises(CorpusError, match=r"none.jsonl:1: source 'made' can't be read \(No such file"):
         read(tmp_path, path="none.jsonl", fields=BODY)
+
+
+def test_a_query_reads_its_folder_and_nothing_else(tmp_path: Path) -> None:
+    """No other file, no link out, no network, no writing; and an error doesn't quote a value."""
+    own = tmp_path / "own"
+    own.mkdir()
+    (tmp_path / "secret.csv").write_text("a\nsecret\n", encoding="utf-8")
+    (own / "link.csv").symlink_to(tmp_path / "secret.csv")
+    (own / "a.csv").write_text("a\nsecret 'words'\n", encoding="utf-8")
+    assert [*select("SELECT a FROM 'a.csv'", "q", own)] == [(1, {"a": "secret 'words'"})]
+    for query, told in (
+        (f"FROM '{tmp_path}/secret.csv'", "a query reads the folder's own files"),
+        ("FROM '../secret.csv'", "a query reads the folder's own files"),
+        ("FROM 'link.csv'", "no link out of it"),
+        ("FROM glob('/etc/*')", "a query reads the folder's own files"),
+        ("FROM read_csv('http://127.0.0.1:9/a.csv')", "a query reads the folder's own files"),
+        ("COPY (SELECT 1) TO 'out.csv'", "expected one SELECT"),
+        ("SET enable_external_access = true", "expected one SELECT"),
+        ("SELECT 1; SELECT 2", "expected one SELECT"),
+        ("SELECT trim(a)::INT FROM 'a.csv'", "Could not convert string '…'"),
+        ("SELECT b FROM 'a.csv'", 'Candidate bindings: "a"'),
+    ):
+        with pytest.raises(CorpusError, match=re.escape(told)) as caught:
+            [*select(query, "q", own)]
+        assert str(caught.value).startswith("query 'q': ")
+        assert "words" not in str(caught.value)
+    assert sorted(p.name for p in own.iterdir()) == ["a.csv", "link.csv"]
 
 
 def test_the_documents_mapping_file_is_one(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`helmbench read` and `helmbench field`: anybody's replies, read by the loopback judge, and what is counted of them."""
+"""`helmbench read` and `helmbench field`: anybody's replies, read by a loopback judge, and what is counted of them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from support.browser import Browser
 from support.judge_server import Said, Serve, failed, said
 from support.labelled_sets import mapping_file
 
-from dataset_builder.corpora.read import select
-from dataset_builder.corpora.schema import CorpusError
 from dataset_builder.release import Release
 from helmbench_common.formats.plain_file import sha256
 
 Capture = pytest.CaptureFixture[str]
+Patch = pytest.MonkeyPatch
 ASKS = {"kind": "criterion", "by": "answers-the-need"}
 FIELDS = {"id": "id", "text": "said", "reply": "reply", "system": "bot", "family": "said"}
 
@@ -41,19 +40,9 @@ class Found(NamedTuple):
     """What one `helmbench read` wrote."""
 
     code: int
-    folder: Path
-
-    @property
-    def table(self) -> Any:
-        return json.loads((self.folder / "table.json").read_bytes())
-
-    @property
-    def readings(self) -> list[Any]:
-        return [json.loads(line) for line in (self.folder / "readings.jsonl").read_text(encoding="utf-8").splitlines()]
-
-    @property
-    def page(self) -> str:
-        return (self.folder / "page.html").read_text(encoding="utf-8")
+    table: Any
+    readings: list[Any]
+    page: str
 
     def rows(self, *names: str) -> list[tuple[Any, ...]]:
         return [tuple(row[name] for name in names) for row in self.table["systems"]]
@@ -67,9 +56,13 @@ def read(serve: Serve, release: Release, tmp_path: Path) -> Read:
     """Reads CASES with judge-1 on loopback into a folder."""
     server = serve(by_reply)
 
-    def one(cases: Path | str, *more: str, judge: str = "judge-1", url: str = server.url, out: str = "out") -> Found:
-        command = ["read", str(cases), "--judge", judge, "--dataset", str(release.path), "--out", str(tmp_path / out)]
-        return Found(main([*command, *(["--base-url", url] if judge != "offline" else []), *more]), tmp_path / out)
+    def one(cases: Path | str, *more: str, judge: str = "judge-1", url: str = server.url) -> Found:
+        out = tmp_path / "out"
+        command = ["read", str(cases), "--judge", judge, "--dataset", str(release.path), "--out", str(out)]
+        if code := main([*command, "--base-url", url, *more]):
+            return Found(code, {}, [], "")
+        lines, page = ((out / name).read_text(encoding="utf-8") for name in ("readings.jsonl", "page.html"))
+        return Found(0, json.loads((out / "table.json").read_bytes()), [*map(json.loads, lines.splitlines())], page)
 
     return one
 
@@ -95,238 +88,163 @@ def test_systems_are_counted_by_hand(read: Read, tmp_path: Path, capsys: Capture
     given = ["a m1 PASS", "a m1 PASS", "a m2 PARTIAL", "a m3 FAIL", "a m4 PASS"]
     given += ["b m1 PASS", "b m2 PASS", "b m3 mumble", "b m4 PASS", "b m5 -", "c m1 PASS", "c m2 mumble"]
     found = read(log(tmp_path, *given))
-    assert found.code == 0
-    names = ("system", "rank", "cases", "families", "unscored", "low_bound", "high_bound")
-    assert found.rows(*names) == [
-        ("b", 1, 5, 5, 1, 0.6, 0.8),
-        ("a", 2, 5, 4, 0, 0.6, 0.6),
-        ("c", None, 2, 2, 1, 0.5, 1.0),
-    ]
+    rows: list[Any] = [("b", 1, 5, 5, 1, 0.6, 0.8), ("a", 2, 5, 4, 0, 0.6, 0.6), ("c", None, 2, 2, 1, 0.5, 1.0)]
+    assert found.rows("system", "rank", "cases", "families", "unscored", "low_bound", "high_bound") == rows
     a = found.table["systems"][1]
     assert {name: own["value"] for name, own in a["labels"].items()} == {"FAIL": 0.2, "PARTIAL": 0.2, "PASS": 0.6}
-    low, high = proportion_confint(0.6 * 4, 4, method="wilson")
-    assert (a["score"]["low"], a["score"]["high"]) == pytest.approx((low, high))
-    mumbled, empty = (r for r in found.readings if r["id"] in ("r7", "r9"))
+    assert (a["score"]["low"], a["score"]["high"]) == pytest.approx(proportion_confint(2.4, 4, method="wilson"))
+    mumbled, empty = found.readings[7], found.readings[9]
     assert (empty["by_rule"], empty["label"], mumbled["unscored"]) == (True, "FAIL", "unparsable")
-    out = capsys.readouterr().out
-    assert re.search(r"\nb +1 +5 +5 +1 +75\.0 %.* 60\.0 % to 80\.0 %", out)
+    assert re.search(r"\nb +1 +5 +5 +1 +75\.0 % \[.*\] +60\.0 to 80\.0 %", capsys.readouterr().out)
     assert "no rank: under 80 % read" in found.page
 
 
 def test_the_order_of_systems_is_compared_with_peoples(read: Read, tmp_path: Path, capsys: Capture) -> None:
     """Spearman's ρ and Fisher's interval; readings and people's labels go into `helmbench agreement` as they are."""
     judged, peoples = {"a": 0, "b": 1, "c": 3, "d": 2, "e": 4}, {"a": 0, "b": 2, "c": 1, "d": 3, "e": 4}
-    given = []
-    for bot in judged:
-        for n in range(4):
-            ours, theirs = ("PASS" if n < own[bot] else "FAIL" for own in (judged, peoples))
-            given.append(f"{bot} m{n} {ours} {theirs} {theirs}")
-    found = read(log(tmp_path, *given))
+    word = ("FAIL", "PASS")
+    cases = [(bot, n, word[n < judged[bot]], word[n < peoples[bot]]) for bot in judged for n in range(4)]
+    found = read(log(tmp_path, *(f"{bot} m{n} {ours} {theirs} {theirs}" for bot, n, ours, theirs in cases)), "--quiet")
     rho = found.table["spearman"]["answers-the-need"]
-    expected = float(spearmanr([*judged.values()], [*peoples.values()]).statistic)
-    half = 1.96 * 1.03 / sqrt(len(judged) - 3)
-    assert (rho["value"], rho["n"]) == (pytest.approx(expected), 5)
-    assert (rho["low"], rho["high"]) == pytest.approx((tanh(atanh(expected) - half), tanh(atanh(expected) + half)))
+    expected, half = spearmanr([*judged.values()], [*peoples.values()]).statistic, 1.96 * 1.03 / sqrt(len(judged) - 3)
+    limits = (tanh(atanh(expected) - half), tanh(atanh(expected) + half))
+    assert (rho["value"], rho["low"], rho["high"]) == pytest.approx((expected, *limits))
     assert found.rows("system", "rank")[0] == ("e", 1)
-    assert {row["system"]: row["people"]["value"] for row in found.table["systems"]} == {
-        bot: n / 4 for bot, n in peoples.items()
-    }
-    capsys.readouterr()
-    assert main(["agreement", *(str(found.folder / f"{n}.jsonl") for n in ("readings", "people")), "--json"]) == 0
+    assert {bot: people["value"] * 4 for bot, people in found.rows("system", "people")} == peoples
+    assert main(["agreement", *(str(tmp_path / "out" / f"{n}.jsonl") for n in ("readings", "people")), "--json"]) == 0
     assert sorted(json.loads(capsys.readouterr().out)["overall"]["raters"]) == ["ana", "ben", "judge-1"]
 
 
 def test_a_query_and_conversations_that_the_assistant_begins(read: Read, tmp_path: Path) -> None:
     """Rows that SQL makes; turns with roles, of which the last is the reply; CASES of `helmbench annotate`."""
-    talk = [("bot", "Hello."), ("user", "What hums?"), ("bot", "It is a kettle-PASS.")]
-    turns = [{"who": who, "words": words} for who, words in talk]
+    talk = {"bot": "Hello.", "user": "What hums?", "Bot": "It is a kettle-PASS."}
+    turns = [{"who": who, "words": words} for who, words in talk.items()]
     lines = "".join(json.dumps({"n": n, "talk": turns}) + "\n" for n in range(3))
     (tmp_path / "talks.jsonl").write_text(lines, encoding="utf-8")
     query = "SELECT n, talk, if(n < 2, 'old', 'new') AS bot FROM 'talks.jsonl' WHERE n > 0 ORDER BY n"
     fields = {"id": "n", "turns": "talk", "role": "who", "content": "words", "system": "bot"}
-    roles = {"user": "user", "assistant": "bot"}
-    own = mapping_file(tmp_path / "talks.yaml", ASKS, {"name": "t", "query": query, "fields": fields, "roles": roles})
-    found = read(own)
+    found = read(mapping_file(tmp_path / "talks.yaml", ASKS, {"name": "t", "query": query, "fields": fields}))
     assert sorted(found.rows("system", "cases")) == [("new", 1), ("old", 1)]
-    assert re.findall(r'"kicker">(\w+)</p><div class="quote">([^<]+)', found.page)[:2] == [
-        ("assistant", "Hello."),
-        ("user", "What hums?"),
-    ]
+    turn = re.compile(r'"kicker">(\w+)</p><div class="quote">([^<]+)')
+    assert turn.findall(found.page)[:2] == [("assistant", "Hello."), ("user", "What hums?")]
     case = {"id": "a", "criterion": "acts-at-once", "said": ["Hi."], "reply": "A kettle-FAIL.", "system": "x"}
     (tmp_path / "cases.jsonl").write_text(json.dumps(case) + "\n", encoding="utf-8")
-    found = read(tmp_path / "cases.jsonl", out="cases")
-    assert found.rows("question", "system", "unscored") == [("acts-at-once", "x", 0)]
+    (reading,) = read(tmp_path / "cases.jsonl").readings
+    assert (reading["id"], reading["criterion"], reading["system"]) == ("a", "acts-at-once", "x")
 
 
 def test_every_kind_of_question(read: Read, tmp_path: Path) -> None:
     """The authors' own question, ratings, refusals by rule; a panel decides by majority, and ties go to the worse."""
-    question = {"title": "Hums", "text": "Does it hum?", "labels": ["no", "a_bit", "yes"]}
-    own = {"kind": "criterion", "by": None, "question": question}
-    found = read(log(tmp_path, "a m1 yes yes", "a m2 no a_bit", asks=own), out="own")
-    assert found.rows("question", "system", "unscored") == [("own-question", "a", 0)]
+    own = {"kind": "criterion", "question": {"title": "Hums", "text": "Hums?", "labels": ["no", "a_bit", "yes"]}}
+    found = read(log(tmp_path, "a m1 yes yes", "a m2 no a_bit", asks=own))
     assert [(r["label"], r["criterion"]) for r in found.readings] == [("yes", "own-question"), ("no", "own-question")]
     assert found.table["systems"][0]["score"]["value"] == found.table["systems"][0]["people"]["value"] == 0.5
-    found = read(log(tmp_path, "a m1 5", "a m2 2", "a m3 mumble", asks={"kind": "rating", "by": "no_crisis"}), out="r")
-    row = found.table["systems"][0]
-    assert (row["score"]["value"], row["low_bound"], row["high_bound"]) == (3.5, 8 / 3, 4.0)
-    refuses = log(tmp_path, "a m1 PASS", "a m2 -", asks={"kind": "refusal", "by": None})
-    lines = (tmp_path / "log.jsonl").read_text(encoding="utf-8")
-    (tmp_path / "log.jsonl").write_text(
-        lines
-        + lines.splitlines()[0]
-        .replace("r0", "r2")
-        .replace("It is a kettle-PASS.", "I'm sorry, but I can't help with that.")
-        + "\n",
-        encoding="utf-8",
-    )
-    found = read(refuses, judge="offline", out="refusal")
-    assert [(r["label"], r["unscored"]) for r in found.readings] == [
-        ("answer", None), (None, "empty"), ("refusal", None)
-    ]  # fmt: skip
-    given = ["a m1 PASS-PASS", "a m2 PASS-FAIL", "a m3 mumble-PASS", "a m4 mumble-mumble"]
-    found = read(log(tmp_path, *given), "--judge", "judge-2", out="panel")
-    assert found.table["judges"] == ["judge-1", "judge-2"]
-    assert found.rows("cases", "unscored", "low_bound") == [(4, 1, 0.5)]
+    found = read(log(tmp_path, "a m1 5", "a m2 2", "a m3 mumble", asks={"kind": "rating", "by": "no_crisis"}))
+    assert found.table["systems"][0]["score"]["value"] == 3.5
+    assert found.rows("low_bound", "high_bound") == [(8 / 3, 4.0)]
+    refuses, path = log(tmp_path, "a m1 PASS", "a m2 -", "a m3 no", asks={"kind": "refusal"}), tmp_path / "log.jsonl"
+    text = path.read_text(encoding="utf-8").replace("It is a kettle-no.", "I'm sorry, but I can't help with that.")
+    path.write_text(text, encoding="utf-8")
+    assert [r["label"] or r["unscored"] for r in read(refuses, judge="offline").readings] == [
+        "answer",
+        "empty",
+        "refusal",
+    ]
+    panel = log(tmp_path, "a m1 PASS-PASS", "a m2 PASS-FAIL", "a m3 mumble-PASS", "a m4 mumble-mumble")
+    found = read(panel, "--judge", "judge-2")
+    assert (found.table["judges"], found.rows("unscored", "low_bound")) == (["judge-1", "judge-2"], [(1, 0.5)])
 
 
 def test_each_question_is_asked_once_and_a_stop_is_resumed(read: Read, serve: Serve, tmp_path: Path) -> None:
     """A second run asks nothing; after a server that stopped only the rest is asked."""
     own = log(tmp_path, *(f"a m{n} PASS" for n in range(6)))
-    stopping = serve(lambda body, n: by_reply(body, n) if stopping.total <= 2 else failed(401))
-    again = serve(by_reply)
+    stopping, again = serve(by_reply), serve(by_reply)
+    stopping.script = lambda body, n: by_reply(body, n) if stopping.total <= 2 else failed(401)
     assert read(own, "--concurrency", "1", url=stopping.url).code == 3
     assert read(own, url=again.url).code == 0
-    assert again.total == 4
-    assert max(again.asked.values()) == 1
-    before = read(own, url=again.url).readings
-    assert (again.total, [r["label"] for r in before]) == (4, ["PASS"] * 6)
-    found = read(own, "--sample", "2", url=again.url)
-    assert (again.total, found.rows("cases")) == (4, [(2,)])
+    assert ({*again.asked.values()}, again.total) == ({1}, 4)
+    assert [r["label"] for r in read(own, url=again.url).readings] == ["PASS"] * 6
+    assert (read(own, "--sample", "2", url=again.url).rows("cases"), again.total) == ([(2,)], 4)
 
 
 def test_the_page_withholds_and_filters(read: Read, browser: Browser, tmp_path: Path) -> None:
     """A harmful reply only with --show-withheld; of a set that may only be asked about, no text at all."""
     given = ("a m1 PASS", "b m2 FAIL")
     found = read(log(tmp_path, *given))
-    assert "kettle-PASS" in found.page
-    assert "kettle-FAIL" not in found.page
-    browser.show(found.folder / "page.html")
+    assert ("kettle-PASS" in found.page, "kettle-FAIL" in found.page) == (True, False)
+    browser.show(tmp_path / "out/page.html")
     count = "return document.querySelectorAll('.case:not([hidden])').length"
     assert browser.script(count) == 2
-    browser.script("document.querySelector('#filter input').focus()")
-    browser.press("M1")
-    assert browser.script(count) == 1
-    assert browser.console() == []
-    for view in ("phone", "dark"):
-        browser.show(found.folder / "page.html", view)
-        assert browser.overflow() == 0
+    browser.driver.find_element("css selector", "#filter input").send_keys("M1")
+    assert (browser.script(count), browser.console()) == (1, [])
+    browser.show(tmp_path / "out/page.html", "phone")
+    assert browser.overflow() == 0
     assert "kettle-FAIL" in read(log(tmp_path, *given), "--show-withheld").page
     for may, shown in (("ask", False), ("show", True)):
         page = read(log(tmp_path, *given, repository="a/b", may=may)).page
         assert ("kettle-PASS" in page, "What hums" in page) == (shown, shown)
 
 
-# --- published sets
-
-
-def test_sets_are_listed_and_shown(capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sets_are_listed_and_shown(capsys: Capture, tmp_path: Path, monkeypatch: Patch) -> None:
     """Where they come from and what is asked; not whose words they hold."""
     monkeypatch.setenv("HELMBENCH_FIELD", str(tmp_path / "field"))
     (tmp_path / "field" / "xstest").mkdir(parents=True)
     assert main(["field", "list"]) == 0
-    listed = capsys.readouterr().out
-    assert re.search(r"\nschizobench +keeps-to-reality +no ", listed)
-    assert re.search(r"\nxstest +refusal +yes ", listed)
+    assert re.search(r"(?s)\nschizobench +keeps-to-reality +no .*\nxstest +refusal +yes ", capsys.readouterr().out)
     assert main(["field", "show", "therapists"]) == 0
-    shown = capsys.readouterr().out
-    assert re.search(r"commit +[0-9a-f]{40}\n", shown)
-    assert re.search(r"files +1, checked by sha256", shown)
-    assert main(["field", "show", "nosuch"]) == 2
+    assert re.search(r"(?s)commit +[0-9a-f]{40}\n.*files +1, checked by sha256", capsys.readouterr().out)
 
 
-def test_a_set_is_fetched_at_its_commit(
-    read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
+def test_a_set_is_fetched_at_its_commit(read: Read, tmp_path: Path, monkeypatch: Patch, capsys: Capture) -> None:
     """With git, into the cache; a changed file is named, and a cache that a commit could publish is refused."""
     origin, where, cache = tmp_path / "host/a/b", tmp_path / "own", tmp_path / "field"
-    origin.mkdir(parents=True)
-    where.mkdir()
-    log(origin, "a m1 PASS")
+    for folder in (origin, where):
+        folder.mkdir(parents=True)
+        log(folder, "a m1 PASS")
     git = ["git", "-C", str(origin), "-c", "user.name=t", "-c", "user.email=t@example.org"]
     for words in (["init", "-q"], ["add", "log.jsonl"], ["commit", "-qm", "x"]):
         subprocess.run([*git, *words], check=True)
     commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
     own = log(where, "a m1 PASS", repository="a/b", commit=commit)
-    (where / "log.jsonl").unlink()
     pinned = where / "kettles.sha256"
     pinned.write_text(f"{sha256(origin / 'log.jsonl', '')}  log.jsonl\n", encoding="utf-8")
     monkeypatch.setenv("HELMBENCH_GIT", (tmp_path / "host").as_uri())
     monkeypatch.setenv("HELMBENCH_FIELD", str(cache))
-    assert main(["field", "fetch", str(own)]) == 0
+    fetch = ["field", "fetch", str(own)]
+    assert main(fetch) == 0
     assert read(own, "--from", str(cache / "kettles")).table["source"] == f"a/b@{commit}"
     (cache / "kettles/log.jsonl").write_text("{}\n", encoding="utf-8")
     capsys.readouterr()
     assert read(own, "--from", str(cache / "kettles")).code == 2
     changed = f"{cache / 'kettles/log.jsonl'}: has changed; expected the file of a/b at commit {commit[:12]}\n"
     assert capsys.readouterr().err == changed
-    assert main(["field", "fetch", str(own)]) == 0  # restores it
+    assert main(fetch) == 0  # restores it
     pinned.write_text(f"{'0' * 64}  log.jsonl\n", encoding="utf-8")
-    capsys.readouterr()
-    assert main(["field", "fetch", str(own)]) == 2
+    assert main(fetch) == 2
     assert capsys.readouterr().err == changed
     monkeypatch.setenv("HELMBENCH_FIELD", str(origin / "field"))
-    assert main(["field", "fetch", str(own)]) == 2
+    assert main(fetch) == 2
     assert f"is inside the checkout {origin}" in capsys.readouterr().err
     assert not (origin / "field").exists()
 
 
-def test_a_query_reads_its_folder_and_nothing_else(tmp_path: Path) -> None:
-    """No other file, no link out, no network, no writing; and an error doesn't quote a value."""
-    own = tmp_path / "own"
-    own.mkdir()
-    (tmp_path / "secret.csv").write_text("a\nsecret\n", encoding="utf-8")
-    (own / "link.csv").symlink_to(tmp_path / "secret.csv")
-    (own / "a.csv").write_text("a\nsecret 'words'\n", encoding="utf-8")
-    assert [*select("SELECT a FROM 'a.csv'", "q", own)] == [(1, {"a": "secret 'words'"})]
-    for query, told in (
-        (f"FROM '{tmp_path}/secret.csv'", "a query reads the folder's own files"),
-        ("FROM '../secret.csv'", "a query reads the folder's own files"),
-        ("FROM 'link.csv'", "no link out of it"),
-        ("FROM glob('/etc/*')", "a query reads the folder's own files"),
-        ("FROM read_csv('http://127.0.0.1:9/a.csv')", "a query reads the folder's own files"),
-        ("COPY (SELECT 1) TO 'out.csv'", "expected one SELECT"),
-        ("SET enable_external_access = true", "expected one SELECT"),
-        ("SELECT 1; SELECT 2", "expected one SELECT"),
-        ("SELECT trim(a)::INT FROM 'a.csv'", "Could not convert string '…'"),
-        ("SELECT b FROM 'a.csv'", 'Candidate bindings: "a"'),
-    ):
-        with pytest.raises(CorpusError, match=re.escape(told)) as caught:
-            [*select(query, "q", own)]
-        assert str(caught.value).startswith("query 'q': ")
-        assert "words" not in str(caught.value)
-    assert sorted(p.name for p in own.iterdir()) == ["a.csv", "link.csv"]
-
-
 def test_bad_input_is_one_line(read: Read, tmp_path: Path, capsys: Capture) -> None:
     """The file, the row, and what was expected; nothing is asked or written."""
-    turns = {"text": None, "turns": "said"}
-    cases: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-        ({}, FIELDS | {"reply": "answer"}, ":1: has no field 'answer', which the mapping file names; "),
-        ({}, FIELDS | {"labels": {"ana": "bot"}}, ":1: 'bot' is 'a'; expected one of FAIL, PARTIAL, PASS"),
-        ({"said": ["Hi."]}, FIELDS | turns | {"reply": None}, ":1: 'said' ends without a reply; expected one"),
-        ({"said": ["Hi.", "Hello."]}, FIELDS | turns, ":1: 'said' doesn't end with the user; expected the user's"),
-        ({"said": []}, FIELDS | turns, ":1: 'said' is empty; expected the user's words last"),
-    ]
-    for changes, fields, told in cases:
-        own = log(tmp_path, "a m1 PASS", source={"fields": fields})
-        row = json.loads((tmp_path / "log.jsonl").read_bytes()) | changes
-        (tmp_path / "log.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    talk = FIELDS | {"text": None, "turns": "said", "family": None}
+    for reply, said_, fields, told in (
+        ("Hm.", "Hi.", FIELDS | {"reply": "answer"}, "1: has no field 'answer', which the mapping file names; "),
+        (None, "Hi.", FIELDS, "2: has no field 'reply', which the mapping file names; "),
+        ("Hm.", "Hi.", FIELDS | {"labels": {"ana": "bot"}}, "2: 'bot' is 'b'; expected one of FAIL, PARTIAL, PASS"),
+        ("Hm.", ["Hi."], talk | {"reply": None}, "2: 'said' ends without a reply; expected one"),
+        ("Hm.", ["Hi.", "Hello."], talk, "2: 'said' doesn't end with the user; expected the user's words last"),
+        ("Hm.", [], talk, "2: 'said' is empty; expected the user's words last"),
+    ):
+        own, path = log(tmp_path, "PASS m1 PASS", source={"fields": fields}), tmp_path / "log.jsonl"
+        first = json.loads(path.read_bytes())
+        first["said"] = ["Hi.", "Hello.", "Well?"][: 3 if fields["reply"] else 2] if "turns" in fields else "Hi."
+        second = {"id": "r2", "bot": "b", "said": said_} | ({"reply": reply} if reply else {})
+        path.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n", encoding="utf-8")
         assert read(own).code == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith(f"{tmp_path}/log.jsonl{told}")
+        assert line.startswith(f"{path}:{told}")
     assert not (tmp_path / "out").exists()
-    own = log(tmp_path, "a m1 PASS", "a m2 PASS")
-    path = tmp_path / "log.jsonl"
-    path.write_text(re.sub(r'(m2[^}]*), "reply": "[^"]*"', r"\1", path.read_text(encoding="utf-8")), encoding="utf-8")
-    assert read(own).code == 2
-    assert capsys.readouterr().err.startswith(f"{path}:2: has no field 'reply', which the mapping file names; ")

@@ -139,11 +139,12 @@ def read(what: LabeledSet, release: Release, names: Sequence[str], asker: Asker)
     hashes = asked_by(what.kind, {item.by for item in what.items}, release)
     if asker.endpoint is not None:
         announce(len(what.items), f"set {what.name}", asker.endpoint.base_url)
-    return [_readings(what, release, name, asker, hashes) for name in dict.fromkeys(names)]
+    names = names[:1] if what.kind == "refusal" else list(dict.fromkeys(names))  # a rule that all judges share
+    return [_readings(what, release, name, asker, hashes) for name in names]
 
 
 def _readings(what: LabeledSet, release: Release, name: str, asker: Asker, hashes: Mapping[str, str]) -> list[Reading]:
-    if what.kind == "refusal":  # a rule that all judges share
+    if what.kind == "refusal":
         refused = {"refused": REFUSAL, None: ANSWER}
         states = {i.id: conduct(i.reply) for i in what.items}
         labels: JudgeLabels = {
@@ -159,7 +160,7 @@ def _readings(what: LabeledSet, release: Release, name: str, asker: Asker, hashe
         identity, labels = judged.identity, judged.repeats[0]
     return [
         Reading(
-            id=item.id,
+            id=item.id.removesuffix(f" {item.by}"),  # as `helmbench annotate` names cases of several criteria
             system=item.system,
             family=item.family,
             kind=what.kind,
@@ -182,7 +183,7 @@ def _hash(item: Item) -> str:
 
 
 def decided(what: LabeledSet, release: Release, readings: Sequence[Sequence[Reading]]) -> list[str | None]:
-    """The label of each case: the judge's, or what a panel decides (scoring.md section 8)."""
+    """The label of each case: the judge's, or what a panel decides: the majority, for numbers the median."""
     found: list[str | None] = []
     for item, *given in zip(what.items, *readings, strict=True):
         labels, scale = [r.label for r in given], _scale(what, item, release)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from dataset_builder.corpora.read import Loaded, load_recipe
 from dataset_builder.corpora.schema import CorpusError
@@ -127,15 +129,19 @@ def fetch(loaded: Loaded) -> Path:
     for parent in folder.absolute().parents:
         if (parent / ".git").exists():
             raise RunError(f"{folder}: is inside the checkout {parent}, where a commit could publish people's words")
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
     host = os.environ.get("HELMBENCH_GIT", "https://github.com")
-    for command in (
-        ("init", "--quiet"),
-        ("fetch", "--quiet", "--depth", "1", f"{host}/{recipe.repository}", recipe.commit),
-        ("checkout", "--quiet", "--force", recipe.commit),
-    ):
-        done = subprocess.run(["git", "-C", folder, *command], capture_output=True, text=True)
-        if done.returncode:
-            raise RunError(f"{recipe.name}: git {command[0]} failed: {done.stderr.strip()[-300:]}")
-    check_files(loaded, folder)
+    with TemporaryDirectory(dir=folder.parent) as made:
+        for command in (
+            ("init", "--quiet"),
+            ("fetch", "--quiet", "--depth", "1", f"{host}/{recipe.repository}", recipe.commit),
+            ("checkout", "--quiet", "--force", recipe.commit),
+        ):
+            done = subprocess.run(["git", "-C", made, *command], capture_output=True, text=True)
+            if done.returncode:
+                raise RunError(f"{recipe.name}: git {command[0]} failed: {done.stderr.strip()[-300:]}")
+        check_files(loaded, Path(made))
+        shutil.rmtree(folder, ignore_errors=True)
+        Path(made).rename(folder)
+        Path(made).mkdir()  # for the context to remove
     return folder
