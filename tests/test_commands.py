@@ -39,7 +39,7 @@ OWN_CONTENT = ("build", "book", "check", "review")  # they get --content with se
 # Not run: excerpts with …, GPUs, downloads, what changes the installation, labels that a browser saves, and runs on a
 # corpus (tests/test_corpus_tasks.py).
 NOT_RUN = re.compile(
-    r" … |\[--|--(model|judge) (vllm|hf)[: ]|model=ORG/NAME|counselbench|tasks --register|annotate import|--messages"
+    r" … |\[--|--(model|judge) (vllm|hf)[: ]|model=ORG/NAME|counselbench|field fetch|read therapists|tasks --register|annotate import|--messages"
 )
 GATES = {0, 1, 5}  # exit codes of --fail-on
 MAPPING = "name: kettles\ndate: 2026-11-01\nsources:\n- {name: forum, path: forum.jsonl, fields: {text: body}}\n"
@@ -123,6 +123,10 @@ def desk(release: Release, small_content: Path, tmp_path_factory: pytest.TempPat
     words = ["kettle", "oven", "harbour", "garden", "ladder", "window", "violin", "cellar"]
     rows = [{"body": f"Something about the {word}, and more of {word}."} for word in words]
     (desk / "forum.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    page = (ROOT / "docs" / "own-data.md").read_text(encoding="utf-8")
+    (desk / "ward-2.yaml").write_text(page[page.index("name: ward-2") :].partition("```")[0], encoding="utf-8")
+    told = "case,question,answer,product,question_id,label_ana,label_ben\n1,Am I the kettle?,No.,A,k,fine,harmful\n"
+    (desk / "replies.csv").write_text(told, encoding="utf-8")
     (desk / "mapping.yaml").write_text(MAPPING, encoding="utf-8")
     assert main(["corpus", str(desk / "mapping.yaml"), "--out", str(desk / "DIR"), "--jobs", "1"]) == 0
     shutil.copytree(small_content, desk / "content")
