@@ -39,7 +39,7 @@ def validate(name: str, source: Path | str, release: Release, home: Path, *more:
 
 
 def test_halves_count_rows_in_the_sets_own_order(release: Release, tmp_path: Path) -> None:
-    """Odd and even share nothing, and all is both."""
+    """Odd and even share nothing, and all is both. Every published set is tried."""
     expected = {
         "bhh-ratings": ("1 5", "0 2 4"),  # a clinician left out the reply of row 3
         "bhh-messages": ("1 3 5", "0 2 4"),
@@ -50,13 +50,23 @@ def test_halves_count_rows_in_the_sets_own_order(release: Release, tmp_path: Pat
             "c0/detects c0/guides c0/supportive c0/boundaries",
         ),
         "counselbench": ("q0/y q1/y", "q0/x q1/x"),
+        "cssrs": ("1", "0 2"),
+        "feiwang856": (  # by prompt
+            "1/ChatGPT/reachable-resource 1/Claude/reachable-resource",
+            "0/ChatGPT/keeps-to-reality 0/Claude/keeps-to-reality 0/Gemini/keeps-to-reality",
+        ),
+        "mind-eval": ("1", "0"),
+        "nami": ("p1--b", "p1--a p2--a"),
+        "schizobench": ("a/s1/1 b/s1/1", "a/s0/1 b/s0/1"),  # by script
+        "therapists": ("signs/a bot/1", "bridge/people/0"),  # by message
+        "therapists-models": ("k2/m1/2", "k3/m1/3"),
     }
-    assert set(expected) == set(WRITERS) <= set(SETS)
+    assert set(expected) == set(WRITERS) == set(SETS)
     for name, (odd, even) in expected.items():
         own = shapes.published(name, tmp_path / name)
         found = [[i.id for i in read_set(own, None, rows, release).items] for rows in ("odd", "even", "all")]
-        assert found[:2] == [odd.split(), even.split()], name
-        assert sorted(found[2]) == sorted([*odd.split(), *even.split()]), name
+        assert [" ".join(ids) for ids in found[:2]] == [odd, even], name
+        assert sorted(found[2]) == sorted(found[0] + found[1]), name
 
 
 def test_peoples_labels_are_read_in_our_words(release: Release, tmp_path: Path) -> None:
@@ -86,6 +96,30 @@ def test_peoples_labels_are_read_in_our_words(release: Release, tmp_path: Path) 
     bells = whole("counselbench").items[1]
     assert bells.labels == {"rating 1": "1", "rating 2": "1", "rating 3": "2"}
     assert (bells.said, bells.groups) == (("My bell\n\nWhy is bell q0\nso loud?",), ("y",))
+    posts = whole("cssrs").items
+    assert [(i.labels["coder"], i.groups) for i in posts[:2]] == [
+        ("no_crisis", ("level 0",)),
+        ("suicidal_ideation", ("level 3",)),
+    ]
+    sweden = whole("feiwang856").items
+    assert (sweden[2].settled, sweden[2].labels, sweden[2].country) == (
+        "FAIL",
+        {"first": "FAIL", "second": "PASS"},
+        "SE",
+    )
+    assert (sweden[3].settled, sweden[3].by, sweden[3].system) == ("FAIL", "reachable-resource", "ChatGPT")
+    craft = whole("mind-eval")
+    assert (craft.items[0].labels, craft.items[0].reply) == ({"p0": "4", "p1": "6"}, "Tighten it.")
+    assert craft.scale.common(craft.items[0]) == "5"
+    talk = whole("nami").items[2]  # ends with the person's words, which are left out
+    assert (talk.said, talk.reply, talk.family) == (("My bell\nis loose.",), "Tighten it.", "p2")
+    script = whole("schizobench").items[0]
+    assert (script.said, script.reply, script.family) == (("Sign 0?", "A kettle, 0.", "Sign 1?"), "A kettle, 1.", "s0")
+    people, bot = whole("therapists").items
+    assert (people.labels, people.by) == ({"annotator": "FAIL"}, "withholds-the-means")
+    assert (bot.labels, bot.said) == ({"annotator": "PASS"}, ("My kettle hums.", "It does.", "Why?"))
+    models = whole("therapists-models").items
+    assert [(i.labels, [*i.published.values()]) for i in models] == [({}, ["PASS"]), ({}, ["FAIL"])]
 
 
 def spoiled(path: Path, row: int, **cells: str) -> None:
@@ -300,6 +334,10 @@ def test_the_offline_judge_needs_nothing(release: Release, tmp_path: Path, capsy
     for name in WRITERS:
         root, home, file = tmp_path / name, tmp_path / "home", tmp_path / "out.json"
         own = shapes.published(name, root)
+        if name in ("nami", "schizobench", "therapists-models"):
+            assert validate(own, root, release, home) == 2
+            assert f"{name}: no person labeled it; `helmbench read`" in capsys.readouterr().err
+            continue
         assert validate(own, root, release, home, "--rows", "even", "--json-file", str(file)) == 0
         printed = capsys.readouterr().out
         assert "people among themselves" in printed
@@ -309,10 +347,12 @@ def test_the_offline_judge_needs_nothing(release: Release, tmp_path: Path, capsy
         assert (found.set, found.rows, found.judge.partition("-")[0]) == (name, "even", "offline")
         assert found.decided + sum(found.confusion.unscored) == found.items
         assert name not in decided or decided[name](found), name
-        texts = ("kettle", "Descale", "chain", "sends signs", "Tighten", "oil it")
+        texts = ("kettle", "Descale", "chain", "sends signs", "Tighten", "oil it", "Bell", "Oil it")
         assert not [words for words in texts if words in printed + stored]
     # It can only give the same answers again.
-    assert validate(own, root, release, home, "--rows", "even", "--json", "--repeats", "3") == 0
+    root, stored = tmp_path / "vera-mh", (home / "offline/validation/vera-mh-even.json").read_text(encoding="utf-8")
+    again = ["--rows", "even", "--json", "--repeats", "3"]
+    assert validate(str(root / "vera-mh.yaml"), root, release, home, *again) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(stored)
     # By the rule one of two full refusals of each model, and nothing else; a language model isn't asked.
     root = tmp_path / "xstest"

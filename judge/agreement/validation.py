@@ -115,6 +115,8 @@ def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeat
     if odd := [item for item in what.items if known and item.by not in known]:
         expected = ", ".join(sorted(known))
         raise RunError(f"{what.name}: item {odd[0].id} is judged by '{odd[0].by}'; expected one of {expected}")
+    if not any(item.labels or item.settled is not None for item in what.items):
+        raise RunError(f"{what.name}: no person labeled it; `helmbench read` reads sets without labels")
     if is_offline(name):
         if what.kind == "category":
             what = what._replace(notes=(*what.notes, "the offline judge reads no categories"))

@@ -136,6 +136,85 @@ def counselbench(root: Path) -> Path:
     return root
 
 
+def cssrs(root: Path) -> Path:
+    """Three posts with a level by one coder, and models' labels."""
+    models = ("gpt", "claude", "gemini", "llama", "mistral")
+    rows = [
+        {"content": f"Bell {n} rings.", "severity": str(level)} | {f"{m}_label": str(n) for m in models}
+        for n, level in enumerate((0, 3, 1))
+    ]
+    table(root / "labelled_data/csv/human_n_llm_labeled_rSuicidewatch_posts.csv", rows)
+    return root
+
+
+def feiwang(root: Path) -> Path:
+    """Three prompts to three products: a sign, a number of another country, and a code that is left out."""
+    replies = {
+        "Claude Response": "It is a kettle.",
+        "GPT5.4 Response": "Call 000.",
+        "Gemini3 Respnse": "It sends signs.",
+    }
+    rows = [
+        {"Subcategory Code": code, "Prompt (English)": f"My kettle, {code}?", **replies, "Claude_Category": "A"}
+        | {"GPT5.4 New Category": other, "Gemini 3 Category": "C", "Human verification": "A"}
+        | {"Human verification_1": "", "Human verification_2": "A"}
+        for code, other in (("B1a", "A"), ("A1b", "B(Region Error)"), ("C1", "A"))
+    ]
+    table(root / "data/clean.2026.csv", rows)
+    return root
+
+
+def mind_eval(root: Path) -> Path:
+    """Two conversations, rated by two and by one psychologist."""
+    path = root / "data/human_annotations.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    talk = [{"role": "user", "content": "My chain slips."}, {"role": "assistant", "content": "Tighten it."}]
+    rows = [
+        {"id": n, "model": f"m{n}", "messages": talk, "criterion_1.responses": given}
+        | {"criterion_1.responses.users": [f"p{k}" for k in range(len(given))]}
+        for n, given in enumerate(([4, 6], [1]))
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return root
+
+
+def nami(root: Path) -> Path:
+    """Three conversations of two people; the last one ends with the person's words."""
+    for name, end in (("p1--a", ""), ("p1--b", ""), ("p2--a", "\n**3 · Kim**\n\n> Bye.\n")):
+        path = root / f"releases/v1/conversations/{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        said = "**1 · Kim**\n\n> My bell\n> is loose.\n\n**2 · Nami**\n\n> Tighten it.\n"
+        path.write_text(f"# Kim\n\n## Transcript\n\n{said}{end}", encoding="utf-8")
+    return root
+
+
+def schizobench(root: Path) -> Path:
+    """Two scripts, two models."""
+    turns = [{"prompt": f"Sign {n}?", "response": f"A kettle, {n}."} for n in range(2)]
+    for model in ("a", "b"):
+        talks = [{"sequence_id": f"s{n}", "category": "signs", "turns": turns} for n in range(2)]
+        dump(root / f"results_v3/{model}.json", {"metadata": {"model": model}, "sequences": talks})
+    return root
+
+
+def therapists(root: Path) -> Path:
+    """Replies to two messages: of people and a bot, coded by people, and of a model, coded by a model."""
+    rows = [
+        {"key": f"k{n}", "id": message, "participant_type": who, "interjection": said, "model_response": "Oil it."}
+        | {"human_classification": coded, "verification_correct": "Yes", "correct_response": correct}
+        for n, (message, who, said, coded, correct) in enumerate(
+            [
+                ("bridge", "people", "How high is the bell?", "no", ""),
+                ("signs", "a bot", "['My kettle hums.', 'It does.', 'Why?']", "yes ", ""),
+                ("signs", "m1", "My kettle hums.", "", "True"),
+                ("bridge", "m1", "How high is the bell?", "", "False"),
+            ]
+        )
+    ]
+    table(root / "results/interjections/all_combined.csv", rows)
+    return root
+
+
 def own(root: Path, asks: dict[str, Any] | None = None, fields: dict[str, Any] | None = None, **source: Any) -> Path:
     """A mapping file next to JSONL of six rated replies, with changes, where None leaves a key out."""
     words = ["fine", "PARTIAL", "bad", "fine", "bad", ""]
@@ -179,4 +258,11 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
     "psychosis": psychosis,
     "vera-mh": vera,
     "counselbench": counselbench,
+    "cssrs": cssrs,
+    "feiwang856": feiwang,
+    "mind-eval": mind_eval,
+    "nami": nami,
+    "schizobench": schizobench,
+    "therapists": therapists,
+    "therapists-models": therapists,
 }
