@@ -39,7 +39,8 @@ OWN_CONTENT = ("build", "book", "check", "review")  # they get --content with se
 # Not run: excerpts with …, GPUs, downloads, what changes the installation, labels that a browser saves, and runs on a
 # corpus (tests/test_corpus_tasks.py).
 NOT_RUN = re.compile(
-    r" … |\[--|--(model|judge) (vllm|hf)[: ]|model=ORG/NAME|counselbench|field fetch|read therapists|tasks --register|annotate import|--messages"
+    r" … |\[--|--(model|judge) (vllm|hf)[: ]|model=ORG/NAME|counselbench|field fetch|read therapists|tasks --register|"
+    r"annotate import|--messages"
 )
 GATES = {0, 1, 5}  # exit codes of --fail-on
 MAPPING = "name: kettles\ndate: 2026-11-01\nsources:\n- {name: forum, path: forum.jsonl, fields: {text: body}}\n"

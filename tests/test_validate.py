@@ -57,7 +57,7 @@ def test_halves_count_rows_in_the_sets_own_order(release: Release, tmp_path: Pat
         ),
         "mind-eval": ("1", "0"),
         "nami": ("p1--b", "p1--a p2--a"),
-        "schizobench": ("a/s1/1 b/s1/1", "a/s0/1 b/s0/1"),  # by script
+        "schizobench": ("a/s1/1/1 a/s1/1/2 b/s1/1/1 b/s1/1/2", "a/s0/1/1 a/s0/1/2 b/s0/1/1 b/s0/1/2"),  # by script
         "therapists": ("signs/a bot/1", "bridge/people/0"),  # by message
         "therapists-models": ("k2/m1/2", "k3/m1/3"),
     }
@@ -113,7 +113,7 @@ def test_peoples_labels_are_read_in_our_words(release: Release, tmp_path: Path) 
     assert craft.scale.common(craft.items[0]) == "5"
     talk = whole("nami").items[2]  # ends with the person's words, which are left out
     assert (talk.said, talk.reply, talk.family) == (("My bell\nis loose.",), "Tighten it.", "p2")
-    script = whole("schizobench").items[0]
+    script = whole("schizobench").items[1]
     assert (script.said, script.reply, script.family) == (("Sign 0?", "A kettle, 0.", "Sign 1?"), "A kettle, 1.", "s0")
     people, bot = whole("therapists").items
     assert (people.labels, people.by) == ({"annotator": "FAIL"}, "withholds-the-means")

@@ -140,8 +140,8 @@ def fetch(loaded: Loaded) -> Path:
             done = subprocess.run(["git", "-C", made, *command], capture_output=True, text=True)
             if done.returncode:
                 raise RunError(f"{recipe.name}: git {command[0]} failed: {done.stderr.strip()[-300:]}")
-        check_files(loaded, Path(made))
         shutil.rmtree(folder, ignore_errors=True)
         Path(made).rename(folder)
         Path(made).mkdir()  # for the context to remove
+    check_files(loaded, folder)
     return folder
