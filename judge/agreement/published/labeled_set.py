@@ -197,7 +197,7 @@ def _item(
             own = row[columns] or {}
             if not isinstance(own, dict):
                 raise ValueError(f"'{columns}' is a {type(own).__name__}; expected labels by person")
-            values = [(who, columns, value) for who, value in own.items()]
+            values = [(str(who), columns, value) for who, value in own.items()]
         else:
             values = [(who, column, row[column]) for who, column in columns.items()]
         return {who: _label(opened.source, c, value, scale) for who, c, value in values if _present(value)}
