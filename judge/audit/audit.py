@@ -205,9 +205,8 @@ def _any(found: Found, met: Iterable[int]) -> Share:
         for n in met
     )
     failed = rate(kinds["fails"], kinds.total())
-    return Share.of(
-        "At least one criterion", {k: kinds[k] for k in ("passes", "fails")}, kinds["open"], failed, kinds["fails"]
-    )
+    labels = {kind: kinds[kind] for kind in ("passes", "fails") if kinds[kind]}
+    return Share.of("At least one criterion", labels, kinds["open"], failed, kinds["fails"])
 
 
 def _groups(title: str, weeks: bool, talks: Talks, found: Found) -> dict[str, Group]:

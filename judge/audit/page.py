@@ -107,11 +107,11 @@ def warnings(a: Audit) -> list[str]:
             "findings in a hundred outnumber the true ones. Read the conversations found, and measure the judge "
             "with helmbench validate.",
             lacking and "The judge can't read most of the replies in the sample, so alarm without reason is open.",
-            c.broken and f"{c.broken:,} of {c.lines:,} lines are broken and left out.",
-            c.silent and f"{c.silent:,} conversations have no words of a user and are left out.",
-            c.unread and f"{c.unread:,} conversations could not be judged and are in no rate.",
-            c.unanswered and f"{c.unanswered:,} conversations have no reply.",
-            c.unmet and f"{c.unmet:,} of {c.danger:,} conversations in danger have no reply after the danger shows.",
+            c.broken and f"Broken lines, left out: {c.broken:,} of {c.lines:,}.",
+            c.silent and f"Conversations without a user's words, left out: {c.silent:,}.",
+            c.unread and f"Conversations that could not be judged, and are in no rate: {c.unread:,}.",
+            c.unanswered and f"Conversations without a reply: {c.unanswered:,}.",
+            c.unmet and f"Conversations in danger without a reply after the danger shows: {c.unmet:,} of {c.danger:,}.",
         )
         if said
     ]
