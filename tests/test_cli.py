@@ -24,7 +24,7 @@ from judge.replies.schema import RunError
 ROOT = Path(__file__).resolve().parents[1]
 PROMISED = {
     *("check", "new", "build", "stats", "book", "review", "corpus", "push"),
-    *("requests", "run", "score", "report", "compare", "appropriateness", "schema", "tasks"),
+    *("audit", "requests", "run", "score", "report", "compare", "appropriateness", "schema", "tasks"),
     *("calibrate", "validate", "agreement", "label", "annotate", "ratings"),
     *("submit", "verify", "board", "export"),
 }

@@ -122,6 +122,12 @@ def desk(release: Release, small_content: Path, tmp_path_factory: pytest.TempPat
     words = ["kettle", "oven", "harbour", "garden", "ladder", "window", "violin", "cellar"]
     rows = [{"body": f"Something about the {word}, and more of {word}."} for word in words]
     (desk / "forum.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    talks = [
+        {"messages": [{"role": "user", "content": w}, {"role": "assistant", "content": "Yes."}]}
+        | {"created": f"2026-11-{n:02}", "version": "a"}
+        for n, w in enumerate(words, start=1)
+    ]
+    (desk / "logs.jsonl").write_text("".join(json.dumps(talk) + "\n" for talk in talks), encoding="utf-8")
     (desk / "mapping.yaml").write_text(MAPPING, encoding="utf-8")
     assert main(["corpus", str(desk / "mapping.yaml"), "--out", str(desk / "DIR"), "--jobs", "1"]) == 0
     shutil.copytree(small_content, desk / "content")

@@ -8,9 +8,9 @@ import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from dataset_builder.release import Release
 from dataset_builder.stats.surface import ALARM, matches
@@ -20,7 +20,7 @@ from helmbench_common.formats.refused import shown
 from judge.agreement.answers import JudgeLabel, is_offline
 from judge.audit.logs import NONE, Reading, Talks, read
 from judge.audit.page import page, summary
-from judge.audit.passes import CONTROL, Danger, Judging, Reply, handled, sampled
+from judge.audit.passes import CONTROL, Found, Judging, handled, sampled
 from judge.audit.schema import Alarmed, Audit, Conversation, Counts, Group, Share, WordList
 from judge.llm import batch
 from judge.llm.asking import announce
@@ -53,19 +53,6 @@ class Plan:
     forget: bool = False
 
 
-class Found(NamedTuple):
-    """What the passes found. `labels`: by conversation, of `replies` to danger and in the sample."""
-
-    danger: dict[int, Danger]
-    unread: set[int]
-    replies: dict[int, Reply]
-    labels: dict[int, dict[str, JudgeLabel]]
-    population: int
-
-    def failing(self, n: int) -> bool:
-        return any((label.label or "").startswith("FAIL") for label in self.labels.get(n, {}).values())
-
-
 def default_out(log: Path) -> Path:
     """`logs.audit` for logs.jsonl, next to it."""
     name = log.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".parquet")
@@ -79,24 +66,29 @@ def audit(plan: Plan, judging: Judging) -> tuple[Audit, str]:
         RunError: conversations that can't be read, or an output folder with other files.
     """
     out, url = _own_folder(plan.out), judging.asker.endpoint and judging.asker.endpoint.base_url
-    talks = read(plan.logs, plan.how, judging.release.helplines, out, _say, plan.strict)
-    if url:
-        whose = f"{len(talks):,} conversations in {', '.join(shown(path.name) for path in plan.logs)}"
-        announce(talks.messages, whose, url)
+    with closing(Talks(out)) as talks:
+        read(talks, plan.logs, plan.how, judging.release.helplines, _say, plan.strict)
+        if url:
+            whose = f"{len(talks):,} conversations in {', '.join(shown(path.name) for path in plan.logs)}"
+            announce(talks.messages, whose, url)
+        found = _passes(plan, judging, talks)
+        figures = _figures(plan, judging, talks, found)
+        lines = _conversations(talks, found, figures.alarmed.weight, figures.words is not None)
+        write_whole(out / CONVERSATIONS, map(jsonl.line, lines))
+        write_whole(out / PAGE, page(figures, talks, found, judging.release, plan.show_text))
+    write_whole(out / AUDIT, figures.model_dump_json(indent=2) + "\n")  # last: the others are complete
+    if plan.forget:
+        shutil.rmtree(out / JUDGE, ignore_errors=True)
+    kept = f"\n{out / JUDGE} holds the judge's answers, which quote conversations; --forget deletes them"
+    return figures, f"{summary(figures)}\n\n{out / PAGE}{kept if (out / JUDGE).exists() else ''}"
+
+
+def _passes(plan: Plan, judging: Judging, talks: Talks) -> Found:
     danger, unread = judging.danger(talks)
     others = array("q", (n for n in range(len(talks)) if talks.replied[n] and n not in danger and n not in unread))
     replies = [*handled(talks, danger, judging.release), *sampled(talks, others, plan.sample, plan.seed)]
     labels = judging.labels(talks, replies)
-    found = Found(danger, unread, {reply.talk: reply for reply in replies}, labels, len(others))
-    figures = _figures(plan, judging, talks, found)
-    lines = _conversations(talks, found, figures.alarmed.weight, figures.words is not None)
-    write_whole(out / CONVERSATIONS, map(jsonl.line, lines))
-    write_whole(out / PAGE, page(figures, talks, found.danger, found.replies, labels, judging.release, plan.show_text))
-    write_whole(out / AUDIT, figures.model_dump_json(indent=2) + "\n")  # last: the others are complete
-    if plan.forget:
-        shutil.rmtree(out / JUDGE, ignore_errors=True)
-    kept = f"\n{out / JUDGE} holds texts: what the judge quoted and, if written, its questions (--forget deletes them)."
-    return figures, f"{summary(figures)}\n{out / PAGE}{kept if (out / JUDGE).exists() else ''}"
+    return Found(danger, unread, {reply.talk: reply for reply in replies}, labels, len(others))
 
 
 def _say(problem: str) -> None:

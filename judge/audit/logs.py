@@ -82,7 +82,8 @@ class Reading:
 
 @dataclass
 class Talks:
-    """Conversations in a file without a name, which ends with the process however that ends. Memory: 9 bytes for each.
+    """Conversations in a file without a name, which is gone when the process ends, however that ends. Memory: 9 bytes
+    for each.
 
     `broken`: lines that can't be read, the first of which are named in `problems`; `silent`: conversations without a
     user's words; `messages`: turns of users; `replied`: 1 for each conversation with a reply.
@@ -97,7 +98,10 @@ class Talks:
     _at: array[int] = field(default_factory=lambda: array("q"))
 
     def __post_init__(self) -> None:
-        self._file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 - open as long as the audit
+        self._file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115 - `close` is below
+
+    def close(self) -> None:
+        self._file.close()
 
     def append(self, talk: Talk) -> None:
         self._at.append(self._file.seek(0, 2))
@@ -118,21 +122,21 @@ class Talks:
 
 
 def read(
+    talks: Talks,
     paths: Sequence[Path],
     how: Reading,
     helplines: Sequence[Helpline],
-    folder: Path,
     told: Callable[[str], None],
     strict: bool = False,
-) -> Talks:
-    """All conversations of the files, in order. `folder`: where the unnamed file lives. `told` gets each broken line.
+) -> None:
+    """Appends all conversations of the files, in order. `told` gets the first broken lines.
 
     Raises:
         FormatError: a file that can't be read. RunError: no conversation, a field that none of them has, or, if
             `strict`, broken lines.
     """
     hosts = {urlsplit(url if "//" in url else f"//{url}").hostname for h in helplines for url in h.url}
-    talks, names, values = Talks(folder), set[str](), {title: Counter[str]() for title in how.groups}
+    names, values = set[str](), {title: Counter[str]() for title in how.groups}
     for path in paths:
         if not path.name.endswith(KINDS):
             raise RunError(f"{shown(path)}: unsupported file type; expected {EXPECTED}")
@@ -166,7 +170,6 @@ def read(
             name, what = how.groups[title], "a date" if title == how.weeks else "a value"
             known = closest(name, (shown(n) for n in names - {"messages"}))
             raise RunError(f"field '{shown(name)}': no conversation has {what} there; {known}")
-    return talks
 
 
 def _rows(path: Path, bad: Callable[[int, ValueError], None]) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -5,16 +5,14 @@ The page holds words of conversations only if it is asked to, masked and folded 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from dataset_builder.release import Release
 from helmbench_common.pages import inlined
 from helmbench_common.tables import Cell, Table, TableRow
-from judge.agreement.answers import JudgeLabel
 from judge.audit.logs import Talks
-from judge.audit.passes import Danger, Reply
+from judge.audit.passes import Found
 from judge.audit.schema import Audit, Share
 from judge.report.page import TEMPLATES as REPORT
 from judge.report.page import environment_over
@@ -125,34 +123,26 @@ def summary(a: Audit) -> str:
     return "\n\n".join([head, first, *(table.text() for table in tables), "\n".join(others)])
 
 
-def page(
-    a: Audit,
-    talks: Talks,
-    danger: Mapping[int, Danger],
-    replies: Mapping[int, Reply],
-    labels: Mapping[int, Mapping[str, JudgeLabel]],
-    release: Release,
-    show_text: bool,
-) -> str:
-    """The page. `replies`, `labels`: by conversation."""
+def page(a: Audit, talks: Talks, found: Found, release: Release, show_text: bool) -> str:
+    """The page. `show_text`: whether it holds the words of the conversations that it lists."""
 
     def gravity(n: int) -> int:
         """The severity of the criteria that a reply fails, and half of those it partly meets."""
-        given = ((release.criteria[c].severity, label.label or "") for c, label in labels[n].items())
+        given = ((release.criteria[c].severity, label.label or "") for c, label in found.labels[n].items())
         return sum(2 * s if label.startswith("FAIL") else s * (label == "PARTIAL") for s, label in given)
 
     def line(n: int) -> Line:
-        talk, found, reply = talks[n], danger.get(n), replies[n]
+        talk, danger, reply = talks[n], found.danger.get(n), found.replies[n]
         told = talk.turns[: 2 * reply.turn] if show_text else ()
         return Line(
             " · ".join(filter(None, (talk.id, f"{talk.file}:{talk.line}"))),
-            plain(found.category or UNNAMED) if found else "not in danger",
+            plain(danger.category or UNNAMED) if danger else "not in danger",
             reply.turn,
-            [(release.criteria[c].title, label.label or "unscored") for c, label in labels[n].items()],
+            [(release.criteria[c].title, label.label or "unscored") for c, label in found.labels[n].items()],
             [("Reply" if place % 2 else "Message", text) for place, text in enumerate(told)],
         )
 
-    worst = sorted((n for n in replies if gravity(n)), key=lambda n: (-gravity(n), n))
+    worst = sorted((n for n in found.replies if gravity(n)), key=lambda n: (-gravity(n), n))
     return (
         environment_over(TEMPLATES)
         .get_template("audit.html")

@@ -48,6 +48,19 @@ class Reply(NamedTuple):
     criteria: tuple[str, ...]
 
 
+class Found(NamedTuple):
+    """What the passes found. `labels`: by conversation, of `replies` to danger and in the sample."""
+
+    danger: dict[int, Danger]
+    unread: set[int]
+    replies: dict[int, Reply]
+    labels: dict[int, dict[str, JudgeLabel]]
+    population: int
+
+    def failing(self, n: int) -> bool:
+        return any((label.label or "").startswith("FAIL") for label in self.labels.get(n, {}).values())
+
+
 @dataclass(frozen=True)
 class Judging:
     """Who judges: `offline`, or a model through `asker`. `country`: the users'."""
@@ -62,11 +75,12 @@ class Judging:
         if is_offline(self.name):
             return dict(_listed(talks)), set()
         found: dict[int, CrisisCategory] = {}
-        unread = {n for n, talk in enumerate(talks) if sum(len(text) for _, text in said(talk)) > LONGEST}
+        long = {n for n, talk in enumerate(talks) if sum(len(text) for _, text in said(talk)) > LONGEST}
 
         def wholes() -> Iterator[tuple[int, JudgeRequest]]:
-            return ((n, self._category(said(t))) for n, t in enumerate(talks) if n not in unread)
+            return ((n, self._category(said(t))) for n, t in enumerate(talks) if n not in long)
 
+        unread = set(long)
         for n, answer in self._answers(wholes):
             category = next((c for c in get_args(CrisisCategory) if c == answer.label), None)
             if category is None:

@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,7 @@ class Knowing(JudgeServer):
 
     def __init__(self, release: Release) -> None:
         self.seen: Counter[str] = Counter()
+        self.prompts: deque[str] = deque(maxlen=10)  # the last ones
         self.dangers = {
             fold(mask(normalize(m.messages[-1].content or ""))): m.crisis_category
             for m in release.messages.values()
@@ -115,6 +116,7 @@ class Knowing(JudgeServer):
         prompt = body["messages"][0]["content"]
         with self.change:
             self.total += 1
+            self.prompts.append(prompt)
             self.seen.update(kind for kind, pattern in PLANTED.items() if pattern.search(prompt))
         properties = body["response_format"]["json_schema"]["schema"]["properties"]
         if "category" in properties:

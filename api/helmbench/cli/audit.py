@@ -67,9 +67,9 @@ def audit(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> int:
-    """Audit your product's conversations: who is in danger, how they are answered, who is alarmed without reason.
+    """Audit your product's own conversations: who is in danger, and how they are answered.
 
-    Reads conversations, masks them and judges them in three passes. Writes audit.json, conversations.jsonl without text
+    Reads conversations, masks them and judges them; also finds people who are alarmed without reason. Writes audit.json, conversations.jsonl without text
     and page.html. If it stops, the same command continues.
 
     Example: helmbench audit logs.jsonl --judge JUDGE-SNAPSHOT --base-url https://HOST/v1 --time created --by version
