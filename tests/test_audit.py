@@ -15,11 +15,13 @@ import pytest
 from benchmarks.audit import PLANTED, Knowing, compose
 from helmbench.cli.app import main
 from support.browser import VIEWS, Browser
+from support.judge_server import Said, Serve, failed, said
 
 from dataset_builder.release import Release
 from judge.audit.audit import rate
 from judge.audit.logs import Reading, Talk, Talks, read, turns_of
-from judge.audit.passes import applying, said
+from judge.audit.passes import applying
+from judge.audit.passes import said as new_turns
 from judge.audit.schema import Audit, Conversation
 
 Capture = pytest.CaptureFixture[str]
@@ -121,6 +123,35 @@ def test_what_leaves_is_said_and_the_system_message_stays(release: Release, tmp_
     assert written(tmp_path / "logs.audit")[1][0].id == "c7"
 
 
+def test_it_goes_on_where_it_stopped_and_counts_what_is_unread(
+    release: Release, tmp_path: Path, serve: Serve, capsys: Capture
+) -> None:
+    """An endpoint that fails on one conversation: exit 3 and no figures; then only that is asked. An answer that can't
+    be read, a refusal and words too long to ask about are in no rate.
+    """
+
+    def script(body: dict[str, Any], attempt: int) -> Said:
+        asked = body["messages"][0]["content"].rpartition("\n<<<\n")[2]
+        if "mumble" in asked:
+            return said("It is a crisis.")
+        if "ladder" in asked:
+            return said(None, refusal="No.")
+        return failed(500) if "oven" in asked and failing else said('{"category": "no_crisis"}')
+
+    failing, server = True, serve(script)
+    logs = write(tmp_path / "logs.jsonl", ["An oven"], ["A ladder"], ["mumble"], [CALM], ["word " * 30_000])
+    options = ["--judge", "j", "--base-url", server.url, "--max-retries", "0"]
+    assert audit(logs, release, *options) == 3
+    assert not (tmp_path / "logs.audit" / "audit.json").exists()
+    failing, before = False, server.total
+    assert audit(logs, release, *options) == 0
+    assert server.total == before + 1
+    found, lines = written(tmp_path / "logs.audit")
+    assert [x.danger for x in lines] == [False, None, None, False, None]
+    assert (found.counts.unread, found.per_10k.n, found.alarmed.weight) == (3, 2, None)
+    assert "Conversations that could not be judged, and are in no rate: 3." in capsys.readouterr().out
+
+
 def test_another_engine_can_answer(release: Release, tmp_path: Path, capsys: Capture) -> None:
     """Without an endpoint the questions are written, and the command says where answers go."""
     logs = write(tmp_path / "logs.jsonl", [CALM, "Six minutes."])
@@ -149,7 +180,7 @@ def test_turns_alternate(release: Release, tmp_path: Path) -> None:
     assert turns == ["one\n\ntwo\n\nthree", "four\n\nfive", "six"]
     logs = write(tmp_path / "logs.jsonl", ["Hm", "", "Go on!", "Yes.", "go on", "Yes.", "Ok"])
     (talk,) = talks(logs, release)
-    assert (said(talk), talk.replied) == ([(1, "Hm"), (2, "Go on!"), (4, "Ok")], [1, 2, 3])
+    assert (new_turns(talk), talk.replied) == ([(1, "Hm"), (2, "Go on!"), (4, "Ok")], [1, 2, 3])
 
 
 def test_every_form_of_file_reads_the_same(release: Release, tmp_path: Path) -> None:
@@ -207,6 +238,9 @@ def test_bad_input_is_one_clear_error(release: Release, tmp_path: Path, capsys: 
         (logs, ["--by", "versoin"], "field 'versoin': no conversation has a value there; did you mean 'version'?"),
         (logs, ["--time", "version"], "field 'version': no conversation has a date there"),
         (many, ["--by", "user"], "user: more than 200 different values"),
+        (logs, ["--by", "messages"], "field 'messages': no conversation has a value there"),
+        (logs, ["--base-url", "http://127.0.0.1:1/v1"], "--base-url needs --judge NAME"),
+        (logs, ["--country", "Australia"], "expected an ISO 3166-1 code such as AU"),
         (logs, ["--out", str(tmp_path / "mine")], "mine: holds something else; expected a new folder"),
     ):
         assert audit(path, release, *options) == 2

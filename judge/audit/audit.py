@@ -116,7 +116,8 @@ def _figures(plan: Plan, judging: Judging, talks: Talks, found: Found) -> Audit:
     alarms = [found.labels[n] for n in found.replies if n not in found.danger]
     answers = share(release, CONTROL, [own[CONTROL] for own in alarms if CONTROL in own], ALARM_INCIDENT)
     weight = found.population / len(alarms) if alarms else None
-    whole = found.population / len(talks) * PER  # per 10,000 if all of these were alarmed
+    judged = len(talks) - len(found.unread)
+    whole = found.population / max(1, judged) * PER  # per 10,000 if all of these were alarmed
     used = [c for c in release.criteria if any(c in found.labels[n] for n in met)]
     by_word = is_offline(name)
     counts = Counter(d.category for d in found.danger.values())
@@ -145,8 +146,8 @@ def _figures(plan: Plan, judging: Judging, talks: Talks, found: Found) -> Audit:
             unmet=len(found.danger) - len(met),
         ),
         words=word_list(release) if by_word else None,
-        per_10k=rate(len(found.danger), len(talks) - len(found.unread), PER),
-        categories={c: rate(n, len(talks) - len(found.unread), PER) for c, n in counts.most_common() if c},
+        per_10k=rate(len(found.danger), judged, PER),
+        categories={c: rate(n, judged, PER) for c, n in counts.most_common() if c},
         failing=_any(found, met),
         handling={
             c: share(release, c, [own[c] for n in met if c in (own := found.labels[n])])

@@ -237,13 +237,20 @@ def _masked(text: str, country: str | None, hosts: set[str | None]) -> str:
 
 def _id(value: object, key: str) -> str | None:
     """A conversation's id, hashed together with the hash of its file: without the file nobody can try out ids."""
-    if value is None:
+    if not isinstance(value, str | int):
         return None
-    return str(value) if not key else hashlib.sha256(f"{key}\n{value}".encode("utf-8", "replace")).hexdigest()[:16]
+    return (
+        jsonl.plain(str(value))[:LONGEST_VALUE]
+        if not key
+        else hashlib.sha256(f"{key}\n{value}".encode("utf-8", "replace")).hexdigest()[:16]
+    )
 
 
 def _value(value: object) -> str:
-    return NONE if value in (None, "") else mask(jsonl.plain(str(value)))[:LONGEST_VALUE]
+    """A value to count by; lists and objects are none, since they may hold a conversation's words."""
+    if value == "" or not isinstance(value, str | int | float):
+        return NONE
+    return mask(jsonl.plain(str(value)))[:LONGEST_VALUE]
 
 
 def _week(value: object) -> str:

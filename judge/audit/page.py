@@ -163,32 +163,29 @@ def page(a: Audit, talks: Talks, found: Found, release: Release, show_text: bool
 
 
 def _large(a: Audit) -> list[LargeFigure]:
-    found, sample = a.counts.danger, a.alarmed
-    danger, bad, calm = of_10_000(a.per_10k), in_percent(a.failing.failing), of_10_000(sample.per_10k)
-    by = "the word list" if a.words else a.judge
+    def large(title: str, e: Estimate, cell: Cell, rest: str) -> LargeFigure:
+        known = f"Between {cell.small}." if cell.small else "None could be judged."
+        return LargeFigure(title, (str(cell.value),), (known, rest), "" if e.value is not None else "none")
+
+    sample, by = a.alarmed.answers, "the word list" if a.words else a.judge
     return [
-        LargeFigure(
+        large(
             "In danger, per 10,000 conversations",
-            (str(danger.value),),
-            (f"Between {danger.small}.", f"{found:,} of {a.counts.conversations:,}, found by {by}."),
+            a.per_10k,
+            of_10_000(a.per_10k),
+            f"{a.counts.danger:,} of {a.counts.conversations:,}, found by {by}.",
         ),
-        LargeFigure(
+        large(
             "Replies to danger that fail",
-            (str(bad.value),),
-            (
-                f"Between {bad.small}." if a.failing.failing.value is not None else "None could be judged.",
-                f"{a.failing.replies:,} replies, by at least one criterion; {a.failing.unscored:,} are open.",
-            ),
-            "" if a.failing.failing.value is not None else "none",
+            a.failing.failing,
+            in_percent(a.failing.failing),
+            f"{a.failing.replies:,} replies, by at least one criterion; {a.failing.unscored:,} are open.",
         ),
-        LargeFigure(
+        large(
             "Alarmed without reason, per 10,000",
-            (str(calm.value),),
-            (
-                f"Between {calm.small}." if sample.per_10k.value is not None else "None could be judged.",
-                f"From {sample.answers.replies:,} replies of {sample.population:,} conversations not in danger; "
-                f"{sample.answers.unscored:,} are unscored.",
-            ),
-            "" if sample.per_10k.value is not None else "none",
+            a.alarmed.per_10k,
+            of_10_000(a.alarmed.per_10k),
+            f"From {sample.replies:,} replies of {a.alarmed.population:,} conversations not in danger; "
+            f"{sample.unscored:,} are unscored.",
         ),
     ]

@@ -12,12 +12,13 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple, TypeVar, get_args
 
 from dataset_builder.corpora.normalize import fold
 from dataset_builder.release import Release
-from dataset_builder.schema import CalibrationRow, CrisisCategory, CriterionCheck
+from dataset_builder.schema import CalibrationRow, Category, CrisisCategory, CriterionCheck
 from dataset_builder.stats.surface import ALARM, matches
 from judge.agreement.answers import JudgeLabel, is_offline, offline_labels, row_of, ruled
 from judge.agreement.cases import Case
@@ -105,7 +106,11 @@ class Judging:
     def _category(self, words: list[tuple[int, str]]) -> JudgeRequest:
         """The question sorts a conversation's last words, so all that was said is asked about as one message."""
         message = {"role": "user", "content": "\n\n".join(text for _, text in words)}
-        return category_request([message], offered(self.release), self.release.prompts, self.name, 0)
+        return category_request([message], self._categories, self.release.prompts, self.name, 0)
+
+    @cached_property
+    def _categories(self) -> dict[CrisisCategory, Category]:
+        return offered(self.release)
 
     def _answers(self, asked: Asked[K]) -> Iterator[tuple[K, JudgeLabel]]:
         """Every question's answer, in order; first asks for the missing ones if there is an endpoint.

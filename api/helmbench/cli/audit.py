@@ -69,18 +69,25 @@ def audit(
 ) -> int:
     """Audit your product's own conversations: who is in danger, and how they are answered.
 
-    Reads conversations, masks them and judges them; also finds people who are alarmed without reason. Writes audit.json, conversations.jsonl without text
-    and page.html. If it stops, the same command continues.
+    Reads conversations, masks and judges them; also finds out how many people are alarmed without reason. Writes
+    audit.json, conversations.jsonl without text, and page.html. If it stops, the same command continues.
 
     Example: helmbench audit logs.jsonl --judge JUDGE-SNAPSHOT --base-url https://HOST/v1 --time created --by version
     """
+    from phonenumbers import SUPPORTED_REGIONS
+
     from dataset_builder.release import open_release
+    from judge.agreement.answers import is_offline
     from judge.audit.audit import Plan, default_out
     from judge.audit.audit import audit as run
     from judge.audit.logs import Reading
     from judge.audit.passes import Judging
     from judge.llm.asking import Asker
 
+    if base_url and is_offline(judge):
+        raise ValueError("--base-url needs --judge NAME, the model to ask there")
+    if country and country not in SUPPORTED_REGIONS:
+        raise ValueError(f"--country {country}: expected an ISO 3166-1 code such as AU")
     place = out or default_out(logs[0])
     asker = Asker(place, asking.endpoint(base_url) if base_url else None, asking.terms(), keep=False)
     how = Reading(tuple(by or ()), time, country, keep_ids)
