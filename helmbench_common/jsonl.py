@@ -39,7 +39,9 @@ def objects(path: Path, bad: Bad | None = None, *, strict: bool = False) -> Iter
         yield from _read(_split(file), path, _strict if strict else loads, bad)
 
 
-def objects_in(lines: Iterable[str], where: str | Path, bad: Bad | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+def objects_in(
+    lines: Iterable[str | bytes], where: str | Path, bad: Bad | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """`objects` for lines from elsewhere; errors name them `where`."""
     return _read(lines, where, loads, bad)
 

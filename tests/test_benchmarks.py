@@ -23,6 +23,15 @@ class Smallest(NamedTuple):
 
 
 SMALLEST = {
+    "audit": Smallest(
+        "--conversations 60",
+        (
+            r"^60 conversations$",
+            r"dangers found (\d+) of \1, false 0",
+            r"peak memory \d+ MB",
+            r"link 0 of \d+ planted, phone 0 of \d+ planted, e-mail 0 of \d+ planted",
+        ),
+    ),
     "corpus": Smallest(
         "--sizes 200 400 --jobs 1",
         (r"corpus +200 .* near [\d.]+% of 20 ", r"corpus +400 .* s CPU ", r"grew [\d.]+-fold from 200"),
@@ -79,7 +88,17 @@ SMALLEST = {
 
 
 # These take three seconds or more; mypy and the soak tests hold them.
-SLOW = {"headroom", "inspect_overhead", "judge_engine", "nulls", "planted", "policies", "scale", "task_overhead"}
+SLOW = {
+    "audit",
+    "headroom",
+    "inspect_overhead",
+    "judge_engine",
+    "nulls",
+    "planted",
+    "policies",
+    "scale",
+    "task_overhead",
+}
 SLOW |= {"weights"}
 
 

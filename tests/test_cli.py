@@ -24,8 +24,8 @@ from judge.replies.schema import RunError
 ROOT = Path(__file__).resolve().parents[1]
 PROMISED = {
     *("check", "new", "build", "stats", "book", "review", "corpus", "push"),
-    *("requests", "run", "score", "report", "compare", "appropriateness", "schema", "tasks"),
     *("calibrate", "validate", "read", "field", "agreement", "label", "annotate", "ratings"),
+    *("audit", "requests", "run", "score", "report", "compare", "appropriateness", "schema", "tasks"),
     *("submit", "verify", "board", "export"),
 }
 # They print what they are called for: figures, a patch, a plan, a schema.

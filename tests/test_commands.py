@@ -128,6 +128,12 @@ def desk(release: Release, small_content: Path, tmp_path_factory: pytest.TempPat
     (desk / "ward-2.yaml").write_text(page[page.index("name: ward-2") :].partition("```")[0], encoding="utf-8")
     told = "case,question,answer,product,question_id,label_ana,label_ben\n1,Am I the kettle?,No.,A,k,fine,harmful\n"
     (desk / "replies.csv").write_text(told, encoding="utf-8")
+    talks = [
+        {"messages": [{"role": "user", "content": w}, {"role": "assistant", "content": "Yes."}]}
+        | {"created": f"2026-11-{n:02}", "version": "a"}
+        for n, w in enumerate(words, start=1)
+    ]
+    (desk / "logs.jsonl").write_text("".join(json.dumps(talk) + "\n" for talk in talks), encoding="utf-8")
     (desk / "mapping.yaml").write_text(MAPPING, encoding="utf-8")
     assert main(["corpus", str(desk / "mapping.yaml"), "--out", str(desk / "DIR"), "--jobs", "1"]) == 0
     shutil.copytree(small_content, desk / "content")

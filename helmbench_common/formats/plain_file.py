@@ -83,8 +83,23 @@ def text_lines(path: Path, expected: str, longest: int = LONGEST) -> Iterator[tu
     """(line number, text with its line end) for each line of a regular file; a `.gz` file is expanded.
 
     Raises:
-        FormatError: immediately if it can't be opened; at the line that is longer than `longest` bytes or not UTF-8, or
-            where a `.gz` is truncated, damaged or expands too far.
+        FormatError: as in `byte_lines`; at the line that is not UTF-8.
+    """
+    for number, raw in byte_lines(path, expected, longest):
+        try:
+            text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            what = f"is not UTF-8 ({error.reason} at byte {error.start} of the line); save the file as UTF-8"
+            raise FormatError(path, number, what) from None
+        yield number, text
+
+
+def byte_lines(path: Path, expected: str, longest: int = LONGEST) -> Iterator[tuple[int, bytes]]:
+    """`text_lines`, not decoded.
+
+    Raises:
+        FormatError: immediately if it can't be opened; at the line that is longer than `longest` bytes, or where a
+            `.gz` is truncated, damaged or expands too far.
     """
     with open_plain(path, expected) as file:
         packed = path.suffix == ".gz"
@@ -105,12 +120,7 @@ def text_lines(path: Path, expected: str, longest: int = LONGEST) -> Iterator[tu
                 raise FormatError(path, number, what)
             if len(raw) > longest:
                 raise FormatError(path, number, f"is longer than {longest:,} bytes; expected {expected}, line by line")
-            try:
-                text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                what = f"is not UTF-8 ({error.reason} at byte {error.start} of the line); save the file as UTF-8"
-                raise FormatError(path, number, what) from None
-            yield number, text
+            yield number, raw
 
 
 @contextmanager

@@ -93,11 +93,14 @@ class Stored:
 
 @dataclass(frozen=True)
 class Asker:
-    """Where judges' answers are stored, the endpoint for missing ones (None: don't ask), and the cost limits."""
+    """Where judges' answers are stored, the endpoint for missing ones (None: don't ask), and the cost limits. `keep`:
+    whether what is asked live also stays in requests.jsonl, which nothing needs to go on.
+    """
 
     home: Path
     endpoint: Endpoint | None = None
     terms: Terms = FREE
+    keep: bool = True
 
     def folder(self, model: str) -> Path:
         return batch.folder(self.home, model)
@@ -109,20 +112,20 @@ class Asker:
             EngineError, BudgetError: as `ask`.
         """
         if self.endpoint is not None:
-            done = ask(questions, self.folder(model), self.endpoint, self.terms)
+            done = ask(questions, self.folder(model), self.endpoint, self.terms, self.keep)
             if done.asked:
                 sys.stderr.write(done.text + "\n")
         return Stored(self.folder(model))
 
 
-def ask(questions: Questions, where: Path, endpoint: Endpoint, terms: Terms) -> Collected:
+def ask(questions: Questions, where: Path, endpoint: Endpoint, terms: Terms, keep: bool = True) -> Collected:
     """Asks what is missing from `questions`; the answers are then in `where`/replies.jsonl, and `Stored` reads them.
 
     Raises:
         EngineError: the endpoint can't be used, another process is asking, or some questions got no answer.
         BudgetError: the next question could pass the cap.
     """
-    done = collect(questions, where, endpoint, terms)
+    done = collect(questions, where, endpoint, terms, keep)
     if done.outcome.capped:
         raise BudgetError(
             f"{done.text}; stopped before --max-cost {terms.cap:g} could be passed, {done.left} of {done.asked} not "
@@ -136,8 +139,8 @@ def ask(questions: Questions, where: Path, endpoint: Endpoint, terms: Terms) -> 
     return done
 
 
-def collect(questions: Questions, where: Path, endpoint: Endpoint, terms: Terms) -> Collected:
-    """Like `ask`, but returns the outcome of the questions instead of raising.
+def collect(questions: Questions, where: Path, endpoint: Endpoint, terms: Terms, keep: bool = True) -> Collected:
+    """Like `ask`, but returns the outcome of the questions instead of raising. `keep`: as in `Asker`.
 
     Raises:
         EngineError: the endpoint can't be used, or another process is asking.
@@ -146,7 +149,7 @@ def collect(questions: Questions, where: Path, endpoint: Endpoint, terms: Terms)
 
     with closing(batch.Log(where)) as log:
         replies = batch.Replies(where)
-        estimate = _write(where / REQUESTS, questions(), replies, keep=True)
+        estimate = _write(where / REQUESTS if keep else None, questions(), replies, keep=True)
         budget = Budget(where, replies.live, replies.elsewhere, terms)
         if not estimate.requests:
             return Collected(where, 0, Outcome(), budget.spent, terms)
@@ -195,11 +198,17 @@ def loopback(url: str) -> bool:
         return False
 
 
-def _write(path: Path, questions: Iterator[JudgeRequest], replies: batch.Replies, keep: bool = False) -> CostEstimate:
+def _write(
+    path: Path | None, questions: Iterator[JudgeRequest], replies: batch.Replies, keep: bool = False
+) -> CostEstimate:
     """Streams missing requests to `path`, which is replaced once the last one is written; with `keep`, an empty file
-    doesn't replace it.
+    doesn't replace it. Without a path it only estimates.
     """
     estimate = CostEstimate()
+    if path is None:
+        for request, _ in batch.missing(questions, replies):
+            estimate.add(request.body, batch.request_line(request))
+        return estimate
     path.parent.mkdir(parents=True, exist_ok=True)
     staged = fresh(path.with_name(f".{path.name}-{os.getpid()}"))
     with staged.open("w", encoding="utf-8") as file:

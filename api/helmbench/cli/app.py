@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 # In the order of --help: importing a module adds its commands to the root.
-from helmbench.cli import content, runs, people, board  # noqa: F401  # isort: skip
+from helmbench.cli import content, runs, audit, people, board  # noqa: F401  # isort: skip
 from helmbench.cli.common import AGAIN, BAD_INPUT, OK, STOPPED, app, exit_code, wrong
 
 for commands in (app, content.new, people.annotate, people.ratings):
