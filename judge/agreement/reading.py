@@ -183,7 +183,7 @@ def _hash(item: Item) -> str:
 
 
 def decided(what: LabeledSet, release: Release, readings: Sequence[Sequence[Reading]]) -> list[str | None]:
-    """The label of each case: the judge's, or what a panel decides (scoring.md section 8)."""
+    """The label of each case: the judge's, or what a panel decides (`judge.panel`)."""
     found: list[str | None] = []
     for item, *given in zip(what.items, *readings, strict=True):
         labels, scale = [r.label for r in given], _scale(what, item, release)
