@@ -56,7 +56,7 @@ def test_halves_count_rows_in_the_sets_own_order(release: Release, tmp_path: Pat
             "0/ChatGPT/keeps-to-reality 0/Claude/keeps-to-reality 0/Gemini/keeps-to-reality",
         ),
         "mind-eval": ("1", "0"),
-        "nami": ("p1--b", "p1--a p2--a"),
+        "nami": ("p2--a", "p1--a p1--b"),  # by person
         "schizobench": ("a/s1/1/1 a/s1/1/2 b/s1/1/1 b/s1/1/2", "a/s0/1/1 a/s0/1/2 b/s0/1/1 b/s0/1/2"),  # by script
         "therapists": ("signs/a bot/1", "bridge/people/0"),  # by message
         "therapists-models": ("k2/m1/2", "k3/m1/3"),

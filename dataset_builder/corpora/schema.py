@@ -162,8 +162,8 @@ class Asks(_Model):
 class Recipe(_Model):
     """A mapping file: where other people's rows are and what they mean. `date` is the data's, never today's.
 
-    `asks`: for `helmbench read` and `validate`. `repository`, `commit`, `files` (path → sha256): where a published set
-    is fetched, and what it must hold. `about`, `license`, `may`: what it is, its terms, and what they allow.
+    `asks`: for `helmbench read` and `validate`. `repository`, `commit`: where a published set is fetched; what it
+    must hold is in a file of sha256sums beside the mapping. `about`, `license`, `may`: what it is, its terms, and what they allow.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")
@@ -173,7 +173,6 @@ class Recipe(_Model):
     may: Literal["ask", "show", "share"] = "ask"
     repository: str | None = None
     commit: str | None = Field(default=None, pattern=r"^[0-9a-f]{40}$")
-    files: dict[str, str] = {}
     sources: list[Source] = Field(min_length=1)
     asks: Asks | None = None
     limits: Limits = Limits()

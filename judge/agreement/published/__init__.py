@@ -1,1 +1,1 @@
-"""Labels that people published. `sets` reads six published sets, `labeled_set` one of yours."""
+"""Replies and labels that people published: `sets` knows published ones, `labeled_set` reads any mapping file."""
