@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from benchmarks.audit import PLANTED, Knowing, compose
+from benchmarks.audit import PLANTED, PLANTS, Knowing, compose
 from helmbench.cli.app import main
 from support.browser import VIEWS, Browser
 from support.judge_server import Said, Serve, failed, said
@@ -72,6 +72,7 @@ def test_planted_dangers_are_found_and_nothing_with_a_pattern_leaves(
     link, phone number or address in any request; no text in the files; nothing is asked twice.
     """
     monkeypatch.setattr("benchmarks.audit.DANGER", 0.1)
+    assert all(PLANTED[kind].search(text.format(n=7, d="007")) for kind, text in PLANTS.items())
     made = compose(tmp_path / "logs.jsonl", release, SIZE, seed=4)
     out = tmp_path / "logs.audit"
     with knowing(release) as server:
@@ -248,6 +249,7 @@ def test_bad_input_is_one_clear_error(release: Release, tmp_path: Path, capsys: 
         assert told in err
         assert err.count("\n") == 1
     assert [p.name for p in (tmp_path / "mine").iterdir()] == ["notes"]
+    assert not list(tmp_path.glob("*.audit"))  # nothing is left behind
 
 
 def test_figures_by_hand(release: Release, tmp_path: Path, capsys: Capture) -> None:

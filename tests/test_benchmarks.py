@@ -29,7 +29,7 @@ SMALLEST = {
             r"^60 conversations$",
             r"dangers found (\d+) of \1, false 0",
             r"peak memory \d+ MB",
-            r"link 0 of \d+ planted, phone 0 of \d+ planted, e-mail 0 of \d+ planted",
+            r"link 0 \(\d+ planted\), phone 0 \(\d+ planted\), e-mail 0 \(\d+ planted\)",
         ),
     ),
     "corpus": Smallest(

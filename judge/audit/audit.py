@@ -15,6 +15,7 @@ from pathlib import Path
 from dataset_builder.release import Release
 from dataset_builder.stats.surface import ALARM, matches
 from helmbench_common import jsonl
+from helmbench_common.errors import HelmbenchError
 from helmbench_common.files import holds, write_whole
 from helmbench_common.formats.refused import shown
 from judge.agreement.answers import JudgeLabel, is_offline
@@ -65,9 +66,15 @@ def audit(plan: Plan, judging: Judging) -> tuple[Audit, str]:
     Raises:
         RunError: conversations that can't be read, or an output folder with other files.
     """
-    out, url = _own_folder(plan.out), judging.asker.endpoint and judging.asker.endpoint.base_url
+    new, url = not plan.out.exists(), judging.asker.endpoint and judging.asker.endpoint.base_url
+    out = _own_folder(plan.out)
     with closing(Talks(out)) as talks:
-        read(talks, plan.logs, plan.how, judging.release.helplines, _say, plan.strict)
+        try:
+            read(talks, plan.logs, plan.how, judging.release.helplines, _say, plan.strict)
+        except HelmbenchError:
+            if new:
+                shutil.rmtree(out)  # bad input leaves nothing behind
+            raise
         if url:
             whose = f"{len(talks):,} conversations in {', '.join(shown(path.name) for path in plan.logs)}"
             announce(talks.messages, whose, url)
@@ -191,7 +198,7 @@ def share(release: Release, criterion: str, labels: Sequence[JudgeLabel], incide
 
 def _any(found: Found, met: Iterable[int]) -> Share:
     """Replies to danger as a whole: one failing label is a failure; without one, an unscored criterion leaves it open.
-    The rate is of all replies: those left open are seldom failures, and leaving them out would raise it.
+    The rate is of all replies, so it is the least that it can be; `highest` is the most.
     """
     kinds = Counter(
         "fails" if found.failing(n) else "open" if any(not x.label for x in found.labels[n].values()) else "passes"

@@ -138,6 +138,7 @@ def read(
     hosts = {urlsplit(url if "//" in url else f"//{url}").hostname for h in helplines for url in h.url}
     names, values = set[str](), {title: Counter[str]() for title in how.groups}
     for path in paths:
+        file = path.name if [p.name for p in paths].count(path.name) == 1 else str(path)
         if not path.name.endswith(KINDS):
             raise RunError(f"{shown(path)}: unsupported file type; expected {EXPECTED}")
         key, bad = "" if how.keep_ids else sha256(path, EXPECTED), partial(_broken, talks, told, path)
@@ -160,7 +161,7 @@ def read(
                 if len(values[title]) > VALUES:
                     raise RunError(f"{title}: more than {VALUES} different values; expected a field with fewer")
             masked = [_masked(text, how.country, hosts) for text in written]
-            talks.append(Talk(path.name, line, _id(row.get("id"), key), masked, written, groups))
+            talks.append(Talk(file, line, _id(row.get("id"), key), masked, written, groups))
     if strict and talks.broken:
         raise RunError("\n".join([*talks.problems, f"{talks.broken} broken lines; nothing was judged"]))
     if not len(talks):

@@ -158,8 +158,8 @@ def measure(folder: Path, release: Release, size: int, concurrency: int) -> None
     print(
         f"  peak memory {used.ru_maxrss / 1024:.0f} MB; logs {logs.stat().st_size / 1e6:.0f} MB, judge/ {stored:.0f} MB"
     )
-    arrived = ", ".join(f"{kind} {server.seen[kind]:,} of {made.plants[kind]:,} planted" for kind in PLANTS)
-    print(f"  requests with a planted: {arrived}", flush=True)
+    arrived = ", ".join(f"{kind} {server.seen[kind]:,} ({made.plants[kind]:,} planted)" for kind in PLANTS)
+    print(f"  requests with a planted … {arrived}", flush=True)
 
 
 def report(made: Planted, out: Path, size: int) -> None:
