@@ -163,7 +163,8 @@ class Recipe(_Model):
     """A mapping file: where other people's rows are and what they mean. `date` is the data's, never today's.
 
     `asks`: for `helmbench read` and `validate`. `repository`, `commit`: where a published set is fetched; what it
-    must hold is in a file of sha256sums beside the mapping. `about`, `license`, `may`: what it is, its terms, and what they allow.
+    must hold is in a file of sha256sums beside the mapping. `about`, `license`, `may`: what it is, its terms, and what
+    they allow.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")

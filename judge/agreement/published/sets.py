@@ -61,11 +61,9 @@ def located(loaded: Loaded, source: Path | str | None) -> Path:
     """The folder with a set's files."""
     own = loaded.path.parent != MAPPINGS
     if source is None:
-        folder = cache() / loaded.recipe.name
-        if folder.is_dir() and loaded.recipe.commit:
+        folder = loaded.path.parent if own else cache() / loaded.recipe.name
+        if own or folder.is_dir():
             return folder
-        if own:
-            return loaded.path.parent
         raise RunError(
             f"{loaded.recipe.name}: not fetched yet; run `helmbench field fetch {loaded.recipe.name}`, or name a "
             f"checkout of {loaded.recipe.repository} with --from"
