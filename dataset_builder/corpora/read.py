@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 from pydantic import ValidationError
 
 from dataset_builder.corpora.clean import normal_licence
+from dataset_builder.corpora.mask import is_post
 from dataset_builder.corpora.schema import CorpusError, Document, Fields, Recipe, Role, Source, Turn
 from dataset_builder.reading.markdown import closest
 from helmbench_common import jsonl
@@ -279,6 +280,7 @@ def check_fields(fields: Fields, row: Mapping[str, Any]) -> None:
 def document(source: Source, line: int, row: dict[str, Any]) -> Document:
     """One row as a document. Raises RowError."""
     fields = source.fields
+    said = {fields.text, fields.turns}
     language = _text(row.get(fields.language), fields.language) if fields.language else source.language
     if language and not LANGUAGE.fullmatch(language):
         raise RowError(f"language is '{_short(language)}'; expected a code such as en")
@@ -293,6 +295,7 @@ def document(source: Source, line: int, row: dict[str, Any]) -> Document:
         language=language,
         licence=licence or source.licence,
         kept=tuple((k, _text(row.get(k), k)) for k in fields.keep),
+        forum=source.forum or any(isinstance(v, str) and is_post(v) for k, v in row.items() if k not in said),
     )
 
 

@@ -76,6 +76,9 @@ class Fields(_Model):
 class Source(_Model):
     """A file (`path`: .jsonl or .csv, also .gz, relative to the mapping file), a dataset (`hub`: an id or folder), or
     the rows of a `query`: one SELECT that DuckDB runs over the files of the mapping file's folder.
+
+    `forum`: people posted there, so that nothing of it may be passed on, whatever its license says. `values`: the
+    source's word for a label → ours.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")
@@ -86,11 +89,12 @@ class Source(_Model):
     split: str = "train"
     revision: str | None = None
     date: str | None = Field(default=None, pattern=DATE)
+    forum: bool = False
     licence: str | None = None
     language: str | None = None
     country: str | None = Field(default=None, pattern=r"^[A-Z]{2}$")
     fields: Fields
-    values: dict[str, str] = {}  # the source's word for a label → ours
+    values: dict[str, str] = {}
     roles: dict[Role, Words] = {
         "user": ["user", "human"],
         "assistant": ["assistant", "gpt", "model", "bot"],
@@ -184,8 +188,7 @@ class Recipe(_Model):
         names = [s.name for s in self.sources]
         if len({*names}) < len(names):
             raise ValueError(f"source names are {names}; expected each once")
-        kept = {k for s in self.sources for k in s.fields.keep}
-        if self.samples and (unknown := sorted({*self.samples.by} - {*STRATA} - kept)):
+        if self.samples and (unknown := sorted({*self.samples.by} - {*STRATA, *self.kept})):
             raise ValueError(
                 f"samples.by names {unknown}; expected {', '.join(STRATA)}, or a field that a source keeps"
             )
@@ -203,7 +206,10 @@ class Turn(NamedTuple):
 
 
 class Document(NamedTuple):
-    """One message or conversation. `line`: its line in the source, or its row if it has no lines, from 1."""
+    """One message or conversation. `line`: its line in the source, or its row if it has no lines, from 1.
+
+    `forum`: it was posted on a forum.
+    """
 
     source: str
     line: int
@@ -212,6 +218,7 @@ class Document(NamedTuple):
     language: str | None = None
     licence: str | None = None
     kept: tuple[tuple[str, str | None], ...] = ()
+    forum: bool = False
 
     @property
     def said(self) -> str:
