@@ -207,6 +207,7 @@ def harm(value: float | None, messages: int = 169) -> Floor:
 
 def people(name: str, kappa: float | None, among: float | None = 0.66, **change: Any) -> PeopleAgreement:
     return PeopleAgreement(
+        source="owner/name@0123abc",
         judge="offline-1", set=name, rows="odd", kind="rating", prompt_hash=None, dataset="d", items=400, decided=390,
         statistic="Cohen's κ, quadratic", kappa=Estimate(value=kappa), people=Estimate(value=among), **change,
     )  # fmt: skip
