@@ -136,11 +136,10 @@ def read_mapping(loaded: Loaded, folder: Path, rows: LabelledRows, release: Rele
         )
     found: list[Item] = []
     problems: list[str] = []
-    number, hashes = 0, list[str]()
+    number = 0
     for source in loaded.recipe.sources:
         try:
             opened = open_source(source, folder)
-            hashes.append(opened.sha256 or opened.revision or digest(source.query))
             place = named(folder / opened.place) if source.path else opened.place
             for n, (line, row) in enumerate(opened.rows):
                 if n == 0:
@@ -165,7 +164,8 @@ def read_mapping(loaded: Loaded, folder: Path, rows: LabelledRows, release: Rele
         raise RunError(
             f"{path}: several rows have the id '{named(repeated[0])[:60]}'; expected a different one per row"
         )
-    pinned = f"{loaded.recipe.repository}@{loaded.recipe.commit}" if loaded.recipe.commit else digest(hashes)[:16]
+    content = digest([[list(item.said), item.reply, dict(item.labels)] for item in found])[:16]
+    pinned = f"{loaded.recipe.repository}@{loaded.recipe.commit}" if loaded.recipe.commit else content
     shown = loaded.recipe.repository is None or loaded.recipe.may != "ask"
     return LabeledSet(
         loaded.recipe.name,
