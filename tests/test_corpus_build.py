@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -251,3 +252,44 @@ def test_the_command_prints_what_was_done(
         f"corpus_hash {open_corpus(home / 'out').manifest.corpus_hash}",
     } <= set(lines)
     assert lines[-1] == "not redistributable: chat: cc-by-nc-4.0 allows no commercial use"
+
+
+def test_nothing_that_names_a_writer_leaves_and_a_forum_beats_the_license(home: Path) -> None:
+    """Permalinks, handles and user names in ids and kept columns are hashed or masked; one permalink in any column
+    makes the source a forum, whatever its license says, and so does `forum: true`.
+    """
+    posts = [
+        {"url": f"https://www.reddit.com/r/tea/comments/x{n}/kettle/", "author": f"mossy_kettle{n % 2}", "body": body}
+        | {"about": f"u/mossy_kettle{n % 2}, see https://forum.example.org/t/{n}", "topic": "tea"}
+        for n, body in enumerate((LONG, OTHER, "I like tea."))
+    ]
+    (home / "forum.jsonl").write_text("".join(json.dumps(p) + "\n" for p in posts), encoding="utf-8")
+    head = "name: kitchen\ndate: 2026-11-01\nsources:\n  - {name: forum, path: forum.jsonl, licence: cc-by-4.0, "
+
+    def built(rest: str) -> Any:
+        (home / "mapping.yaml").write_text(f"{head}{rest}}}\n", encoding="utf-8")
+        return build(home / "mapping.yaml", home / "out")
+
+    manifest = built("fields: {text: body, id: url, keep: [author, about, topic]}")
+    kept = rows(home / "out")
+    assert not manifest.redistributable
+    assert not any(r["redistributable"] for r in kept)
+    assert "a forum: people posted there" in (home / "out" / "README.md").read_text(encoding="utf-8")
+    assert (home / "out" / ".gitignore").is_file()
+    for row in kept:
+        assert re.fullmatch(r"[0-9a-f]{16}", row["source_id"])
+        assert re.fullmatch(r"[0-9a-f]{16}", row["author"])
+        assert (row["about"], row["topic"]) == ("[handle], see [url]", "tea")
+    assert len({r["source_id"] for r in kept}) == 3
+    assert len({r["author"] for r in kept}) == 2
+    for file in (home / "out").rglob("*"):
+        text = b"".join(map(str.encode, map(str, rows(home / "out", str(file))))) if file.suffix == ".parquet" else b""
+        assert file.is_dir() or not re.search(rb"mossy|reddit", text or file.read_bytes())
+    # The address is in a column that the mapping doesn't name.
+    assert not built("fields: {text: body}").redistributable
+    for post in posts:
+        del post["url"]
+    (home / "forum.jsonl").write_text("".join(json.dumps(p) + "\n" for p in posts), encoding="utf-8")
+    assert built("fields: {text: body, id: topic}").redistributable
+    assert not built("forum: true, fields: {text: body, id: topic}").redistributable
+    assert rows(home / "out")[0]["source_id"] != "tea"

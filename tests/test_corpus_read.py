@@ -154,7 +154,7 @@ def test_a_broken_mapping_file_names_its_line(tmp_path: Path) -> None:
         (
             "path: posts.jsonl, ",
             "",
-            "4: 'sources.0': expected either `path` (a file) or `hub` (a dataset), not both or",
+            "4: 'sources.0': expected one of `path` (a file), `query` (SQL over files) and `hub` (a dataset)",
         ),
     ):
         assert old in MAPPING

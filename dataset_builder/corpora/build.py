@@ -189,7 +189,7 @@ def clean_shard(work: Work, n: int, name: str) -> None:
     raw, done = work.folder / "read" / f"{name}.jsonl", work.folder / "clean" / name
     recipe = work.loaded.recipe
     if not done.exists():
-        batch = clean.clean(_raw_documents(raw), work.opened[n].source.country, recipe.limits)
+        batch = clean.clean(_raw_documents(raw), work.opened[n].source, recipe)
         rows = [clean.row(d, digest, recipe) for d, digest in zip(batch.kept, batch.digests, strict=True)]
         lines = [canonical(row).encode() + b"\n" for row in rows]
         signatures, grams = dedupe.sign(batch.folded)
@@ -200,7 +200,8 @@ def clean_shard(work: Work, n: int, name: str) -> None:
         found["grams"] = grams
         found["length"] = [len(text) for text in batch.folded]
         licences = list({d.licence for d in batch.kept})
-        summary = {"changed": batch.changed, "licences": licences, "dropped": batch.dropped}
+        posted = any(d.forum for d in batch.kept)
+        summary = {"changed": batch.changed, "licences": licences, "dropped": batch.dropped, "forum": posted}
         with replacing(done) as staging:
             (staging / "rows.jsonl").write_bytes(b"".join(lines))
             feather.write_feather(pa.Table.from_pylist(rows, row_schema(recipe.kept)), staging / "rows.arrow")
@@ -248,6 +249,7 @@ def finish(work: Work, out: Path, tell: Tell = lambda step, done: None) -> Corpu
     dropped, stays = list[pa.Table](), list[NDArray[np.bool_]]()
     counts, kept, changed = Counter[tuple[str, str]](), Counter[str](), Counter[str]()
     licences: dict[str, set[str | None]] = {o.source.name: set() for o in work.opened}
+    forums = {o.source.name for o in work.opened if o.source.forum}
     for shard in shards:
         places = range(shard.start, shard.start + len(shard.found))
         stays.append(np.array([place not in copies for place in places], dtype=bool))
@@ -258,9 +260,11 @@ def finish(work: Work, out: Path, tell: Tell = lambda step, done: None) -> Corpu
         kept[shard.source] += int(stays[-1].sum())
         changed.update(summary["changed"])
         licences[shard.source].update(summary["licences"])
+        forums |= {shard.source} if summary["forum"] else set()
     summaries = [
-        _summary(opened, work.noted(n), licences[opened.source.name], kept[opened.source.name])
+        _summary(opened, work.noted(n), licences[name], kept[name], name in forums)
         for n, opened in enumerate(work.opened)
+        for name in [opened.source.name]
     ]
     if not kept.total():
         most = ", ".join(f"{n} {step} ({reason})" for (step, reason), n in counts.most_common(5))
@@ -333,9 +337,11 @@ def _copies(work: Work, shards: list[Shard], tell: Tell) -> dict[int, Dropped]:
     return copies
 
 
-def _summary(opened: Opened, noted: Any, licences: set[str | None], kept: int) -> SourceSummary:
+def _summary(opened: Opened, noted: Any, licences: set[str | None], kept: int, forum: bool) -> SourceSummary:
     source = opened.source
     readings = {clean.read_licence(licence) for licence in licences or {source.licence}}
+    if forum:
+        readings.add(clean.LicenceReading(False, f"a forum: {clean.FORUM}"))
     return SourceSummary(
         name=source.name,
         place=opened.place,

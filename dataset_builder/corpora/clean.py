@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from dataset_builder.corpora.mask import mask
+from dataset_builder.corpora.mask import mask, mask_field
 from dataset_builder.corpora.normalize import fold, normalize
-from dataset_builder.corpora.schema import Document, Dropped, Limits, Recipe, Turn
+from dataset_builder.corpora.schema import Document, Dropped, Limits, Recipe, Source, Turn
 
 ROOM = 2**24  # characters after which a batch ends: a process holds several copies of its texts
 FIRST_LOOK, WHOLE_LOOK = 160, 1000  # characters: most texts show their language in a sentence, none needs a page
@@ -26,6 +26,13 @@ _OPEN = re.compile(
     r"cc0(-1\.0)?|cc-by(-sa)?-\d\.\d|mit|apache-2\.0|bsd(-[23]-clause)?|isc|unlicense|pddl(-1\.0)?|odc-by(-1\.0)?|"
     r"odbl(-1\.0)?|cdla-permissive-[12]\.0|cdla-sharing-1\.0|zlib|wtfpl"
 )
+# Fields that hold a writer's name, whatever it looks like.
+_WRITER = re.compile(
+    r"(?:.*_)?(?:author|user|(?:screen|display|full|first|last|nick|user)_?name|nick|handle|poster|writer|account|profile"
+    r"|e?mail)(?:_?(?:id|key|name|hash|url))?|name",
+    re.IGNORECASE,
+)
+FORUM = "people posted there, and a license of the collection is not theirs"
 
 
 class Cleaned(NamedTuple):
@@ -41,8 +48,9 @@ class Cleaned(NamedTuple):
     changed: Counter[str]
 
 
-def clean(documents: Iterable[Document], country: str | None, limits: Limits) -> Cleaned:
-    """Cleans documents from one source. Masking precedes length and language, which read the masked text."""
+def clean(documents: Iterable[Document], source: Source, recipe: Recipe) -> Cleaned:
+    """Cleans documents of `source`. Masking precedes length and language, which read the masked text."""
+    country, limits = source.country, recipe.limits
     kept: list[Document] = []
     dropped: list[Dropped] = []
     changed: Counter[str] = Counter()
@@ -50,7 +58,7 @@ def clean(documents: Iterable[Document], country: str | None, limits: Limits) ->
         masked: Counter[str] = Counter()
         texts = ((t.role, normalize(t.text)) for t in raw.turns)
         turns = tuple(Turn(role, mask(text, country, masked)) for role, text in texts if text)
-        result, cuts = cut(raw._replace(turns=turns), limits)
+        result, cuts = cut(nameless(raw._replace(turns=turns), source, recipe.name), limits)
         if isinstance(result, Document):
             result = length(result, limits) or language(result, limits)
         if isinstance(result, Dropped):
@@ -62,6 +70,25 @@ def clean(documents: Iterable[Document], country: str | None, limits: Limits) ->
     folded = [fold("\n".join(t.text for t in d.turns)) for d in kept]
     spoken = ("\0".join(f"{t.role}\1{fold(t.text)}" for t in d.turns) for d in kept)
     return Cleaned(kept, folded, [hashlib.sha256(s.encode()).digest()[:16] for s in spoken], dropped, changed)
+
+
+def nameless(document: Document, source: Source, corpus: str) -> Document:
+    """The document without its writer's name in its id and kept fields: masked like a text, or a short hash that is the
+    same for the same value throughout a corpus. A post's id on a forum leads to its writer, whatever it looks like.
+    """
+
+    def hashed(value: str) -> str:
+        return hashlib.sha256(f"{corpus}\0{value}".encode()).hexdigest()[:16]
+
+    own, country = document.source_id, source.country
+    named = document.forum or _WRITER.fullmatch(source.fields.id or "")
+    if own and (named or mask_field(own, country) != own):
+        own = hashed(own)
+    kept = (
+        (name, value and (hashed(value) if _WRITER.fullmatch(name) else mask_field(value, country)))
+        for name, value in document.kept
+    )
+    return document._replace(source_id=own, kept=tuple(kept))
 
 
 def batches(documents: Iterable[Document], most: int) -> Iterator[list[Document]]:
@@ -146,7 +173,7 @@ def row(document: Document, digest: bytes, recipe: Recipe) -> dict[str, Any]:
         "source_id": document.source_id,
         "language": document.language,
         "licence": normal_licence(document.licence) or None,
-        "redistributable": read_licence(document.licence).redistributable,
+        "redistributable": read_licence(document.licence).redistributable and not document.forum,
         "characters": len(document.said),
         "text": document.turns[-1].text,
         "messages": [{"role": t.role, "content": t.text} for t in document.turns],

@@ -45,6 +45,15 @@ _PERSON_QUERY = re.compile(
 _PLACE = re.compile(
     r"r|watch|hashtag|search|explore|topics|help|about|legal|policies|groups|p|jobs|shorts|playlist|home|tagged"
 )
+# The address of what somebody posted: on a site where people post under a name, or in the form of a forum's address.
+_POST = re.compile(
+    r"(?:https?://)?(?:[\w\-]+\.)*(?:(?:reddit|twitter|x|facebook|instagram|tiktok|tumblr|quora|threads|weibo|youtube|vk)"
+    r"\.com|threads\.net|redd\.it|bsky\.app|t\.me|youtu\.be)/\S+|/?r/\w+/comments/\S+"
+    r"|https?://(?:[\w\-]+\.)*(?:forums?|boards?|community)\.\S+"
+    r"|https?://\S+/(?:comments|status|forums?|threads?|topics?|posts?|showthread|viewtopic)\b\S+",
+    re.IGNORECASE,
+)
+LONGEST_POST = 2000  # characters of an address
 _CARD = re.compile(r"(?<![\w.+\-])\d(?:[ \-]?\d){12,18}(?![\w\-])")
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{2,4}){2,8}\b", re.IGNORECASE)
 _HANDLE = re.compile(
@@ -58,6 +67,17 @@ _SAYS_PHONE = re.compile(
     r"is)?\W{0,3}(?:me|us|him|her)?\W{0,3}(?:is|at|on)?\W*$",
     re.IGNORECASE,
 )
+
+
+def is_post(value: str) -> bool:
+    """Whether `value` is the address of a post, from which anybody finds who wrote it."""
+    return len(value) <= LONGEST_POST and _POST.fullmatch(value.strip()) is not None
+
+
+def mask_field(value: str, country: str | None = None) -> str:
+    """A field of a row, masked like a text; addresses of posts, too."""
+    value = "[url]" if is_post(value) else _URL.sub(lambda m: "[url]" if is_post(m[0]) else m[0], value)
+    return mask(value, country)
 
 
 def mask(text: str, country: str | None = None, found: Counter[str] | None = None) -> str:

@@ -11,13 +11,15 @@ from contextlib import chdir
 from itertools import chain, groupby
 from pathlib import Path
 from reprlib import Repr
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, get_args
 
 from pydantic import ValidationError
 
 from dataset_builder.corpora.clean import normal_licence
-from dataset_builder.corpora.schema import CorpusError, Document, Fields, Recipe, Role, Source, Turn
+from dataset_builder.corpora.mask import is_post
+from dataset_builder.corpora.schema import CorpusError, Document, Fields, Recipe, Role, Source, Turn, Votes
 from dataset_builder.reading.markdown import closest
+from dataset_builder.schema import CrisisCategory
 from helmbench_common import jsonl
 from helmbench_common.formats import csv_file, json_file, yaml_file
 from helmbench_common.formats.plain_file import LONGEST, read_bytes, sha256, text_lines
@@ -260,6 +262,7 @@ def _named(fields: Fields) -> set[str]:
 
 def _document(source: Source, line: int, row: dict[str, Any]) -> Document:
     fields = source.fields
+    said = {fields.text, fields.turns}
     language = _text(row.get(fields.language), fields.language) if fields.language else source.language
     if language and not LANGUAGE.fullmatch(language):
         raise _RowError(f"language is '{_short(language)}'; expected a code such as en")
@@ -273,8 +276,39 @@ def _document(source: Source, line: int, row: dict[str, Any]) -> Document:
         source_id=_text(row.get(fields.id), fields.id) if fields.id else None,
         language=language,
         licence=licence or source.licence,
-        kept=tuple((k, _text(row.get(k), k)) for k in fields.keep),
+        kept=tuple((k, _severity(source, row) if k == "severity" else _text(row.get(k), k)) for k in fields.kept),
+        forum=source.forum or any(isinstance(v, str) and is_post(v) for k, v in row.items() if k not in said),
+        people=_votes(source, fields.labels, row),
+        models=_votes(source, fields.models, row),
+        settled=_category(source, fields.settled, row) if fields.settled else None,
     )
+
+
+def _severity(source: Source, row: dict[str, Any]) -> str | None:
+    """The row's severity as a whole number; as it is, if the column is only kept."""
+    name = source.fields.severity
+    said = _text(row.get(name or "severity"), name or "severity")
+    if name is None or said is None:
+        return said
+    if not re.fullmatch(r"(\d|10)(\.0+)?", said):
+        raise _RowError(f"severity is '{_short(said)}'; expected a whole number from 0 to 10")
+    return said.split(".")[0]
+
+
+def _votes(source: Source, columns: dict[str, str], row: dict[str, Any]) -> Votes:
+    return tuple((who, _category(source, column, row)) for who, column in columns.items())
+
+
+def _category(source: Source, column: str, row: dict[str, Any]) -> CrisisCategory | None:
+    """A label as a category; None if the cell is empty."""
+    said = (_text(row.get(column), column) or "").strip()
+    known: dict[str, CrisisCategory] = {**{name: name for name in get_args(CrisisCategory)}, **source.values}
+    for word in (said, said.removesuffix(".0")):  # tables write a number with gaps as 3.0
+        if word in known:
+            return known[word]
+    if said:
+        raise _RowError(f"label '{column}' is '{_short(said)}'; expected one of {', '.join(known)}, or `values`")
+    return None
 
 
 def _turns(source: Source, row: dict[str, Any]) -> tuple[Turn, ...]:

@@ -36,7 +36,7 @@ class Fields(_Model):
     value are one observation in every interval. `row`: the row's number in the set, where it isn't the row's place.
     `by`: the criterion, or the category whose protocol rates the reply. `group`: a subgroup with figures of its own.
     `labels`: people's labels, by person; `models`: those of models, by model; `settled`: the label that the people
-    agreed on.
+    agreed on. `severity`: a whole number from 0 to 10, kept as `severity`.
     """
 
     text: str | None = None
@@ -58,6 +58,7 @@ class Fields(_Model):
     labels: dict[str, str] = {}
     models: dict[str, str] = {}
     settled: str | None = None
+    severity: str | None = None
 
     @model_validator(mode="after")
     def _one_form(self) -> Fields:
@@ -70,12 +71,22 @@ class Fields(_Model):
             raise ValueError("`conversation` groups rows of `text`; with `turns` each row is a whole conversation")
         if taken := sorted({*self.keep} & {*COLUMNS}):
             raise ValueError(f"`keep` names {taken}, which every row of a corpus has; rename them in the source")
+        if self.severity and "severity" in self.kept[: len(self.keep)] and self.severity != "severity":
+            raise ValueError(f"`keep` names severity, and `severity` names '{self.severity}'; expected one of them")
         return self
+
+    @property
+    def kept(self) -> list[str]:
+        """The names of the further columns."""
+        return list(dict.fromkeys([*self.keep, *(["severity"] if self.severity else [])]))
 
 
 class Source(_Model):
     """A file (`path`: .jsonl or .csv, also .gz, relative to the mapping file), a dataset (`hub`: an id or folder), or
     the rows of a `query`: one SELECT that DuckDB runs over the files of the mapping file's folder.
+
+    `repository`: where the files come from; `revision`: its commit. `forum`: people posted there, so that nothing of it
+    may be passed on, whatever its license says. `values`: the words that the file uses for labels → categories.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")
@@ -84,12 +95,15 @@ class Source(_Model):
     hub: str | None = None
     config: str | None = None
     split: str = "train"
+    repository: str | None = Field(default=None, max_length=300)
     revision: str | None = None
     date: str | None = Field(default=None, pattern=DATE)
+    forum: bool = False
     licence: str | None = None
     language: str | None = None
     country: str | None = Field(default=None, pattern=r"^[A-Z]{2}$")
     fields: Fields
+    values: dict[str, CrisisCategory] = {}
     roles: dict[Role, Words] = {
         "user": ["user", "human"],
         "assistant": ["assistant", "gpt", "model", "bot"],
@@ -140,8 +154,7 @@ class Recipe(_Model):
         names = [s.name for s in self.sources]
         if len({*names}) < len(names):
             raise ValueError(f"source names are {names}; expected each once")
-        kept = {k for s in self.sources for k in s.fields.keep}
-        if self.samples and (unknown := sorted({*self.samples.by} - {*STRATA} - kept)):
+        if self.samples and (unknown := sorted({*self.samples.by} - {*STRATA, *self.kept})):
             raise ValueError(
                 f"samples.by names {unknown}; expected {', '.join(STRATA)}, or a field that a source keeps"
             )
@@ -150,7 +163,7 @@ class Recipe(_Model):
     @property
     def kept(self) -> list[str]:
         """The names of all kept fields, sorted; null in rows from sources without them."""
-        return sorted({k for s in self.sources for k in s.fields.keep})
+        return sorted({k for s in self.sources for k in s.fields.kept})
 
 
 class Turn(NamedTuple):
@@ -158,8 +171,15 @@ class Turn(NamedTuple):
     text: str
 
 
+Votes = tuple[tuple[str, CrisisCategory | None], ...]
+
+
 class Document(NamedTuple):
-    """One message or conversation. `line`: its line in the source, or its row if it has no lines, from 1."""
+    """One message or conversation. `line`: its line in the source, or its row if it has no lines, from 1.
+
+    `forum`: it was posted on a forum. `people`, `models`: the label that each gave it, null for none; `settled`: the
+    one that the people agreed on.
+    """
 
     source: str
     line: int
@@ -168,6 +188,10 @@ class Document(NamedTuple):
     language: str | None = None
     licence: str | None = None
     kept: tuple[tuple[str, str | None], ...] = ()
+    forum: bool = False
+    people: Votes = ()
+    models: Votes = ()
+    settled: CrisisCategory | None = None
 
     @property
     def said(self) -> str:

@@ -31,9 +31,9 @@ CARD = """---
 {sharing}
 
 These are people's messages, some of them written in distress. Email addresses, phone numbers, handles, web addresses
-that name a user, and card and account numbers were masked by pattern. **Names and everything else that takes reading to
-recognize were not**: treat the corpus as personal data. It may contain what people wrote about harming themselves or
-others. Not for training.
+that name a user, and card and account numbers were masked by pattern; ids that lead to a writer are hashes. **Names and
+everything else that takes reading to recognize were not**: treat the corpus as personal data. It may contain what
+people wrote about harming themselves or others. Not for training.
 
 {m.rows} rows, sha256 {m.corpus_hash}. Made by `helmbench corpus` from `mapping.yaml`. `MANIFEST.json` holds every
 figure, `dropped.parquet` names each document that was left out, and why.

@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from dataset_builder.corpora import clean, dedupe  # noqa: E402
 from dataset_builder.corpora.mask import mask  # noqa: E402
 from dataset_builder.corpora.normalize import fold, normalize  # noqa: E402
-from dataset_builder.corpora.schema import Document, Limits, Turn  # noqa: E402
+from dataset_builder.corpora.schema import Document, Fields, Recipe, Source, Turn  # noqa: E402
 from dataset_builder.release import Release, open_release  # noqa: E402
 from helmbench_common import tables  # noqa: E402
 from helmbench_common.formats.inert import inert  # noqa: E402
@@ -68,14 +68,19 @@ class TooLongError(Exception):
 
 def cases(release: Release) -> dict[str, Callable[[str], object]]:
     """Every function of a text, by name."""
-    registry, taxonomy, limits = release.helplines, release.taxonomy, Limits()
+    registry, taxonomy = release.helplines, release.taxonomy
+    source = Source(name="made", path="made.jsonl", fields=Fields(text="text", keep=["topic"]))
+    recipe = Recipe.model_validate(
+        {"name": "a", "date": "2026-11-01", "sources": [source], "limits": {"max_characters": 2**40}}
+    )
+    limits = recipe.limits
     pattern = junit.FORBIDDEN
 
     def made(text: str) -> Document:
         return Document("made", 1, (Turn("user", text),))
 
     def cleaned(text: str) -> object:
-        return clean.clean([made(text)], None, limits.model_copy(update={"max_characters": 2**40}))
+        return clean.clean([made(text)], source, recipe)
 
     return {
         "dataset_builder.corpora.normalize": normalize,
