@@ -24,11 +24,13 @@ from helmbench_common import jsonl
 from helmbench_common.formats import csv_file, json_file, yaml_file
 from helmbench_common.formats.plain_file import LONGEST, read_bytes, sha256, text_lines
 from helmbench_common.formats.refused import FormatError, shown
+from helmbench_common.hashing import digest, file_digest
 
 EXPECTED = "messages, as .jsonl or .csv (also .gz)"
 NAMES = 100  # field names of a row that an error lists
 LICENCE = 200  # characters of a license name
 LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_]\w{1,40})?")
+QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 SHORT = Repr()
 SHORT.maxstring = SHORT.maxother = 60
 Row = tuple[int, dict[str, Any]]
@@ -77,13 +79,16 @@ def load_recipe(path: Path) -> Loaded:
 
 
 class Opened(NamedTuple):
-    """A readable source, completed from its dataset card. `place`: its name in errors; `sha256`: of a file."""
+    """A readable source, completed from its dataset card. `place`: its name in errors; `sha256`: of a file, or of a
+    query and its files; `files`: the sha256 of each.
+    """
 
     source: Source
     place: str
     sha256: str
     revision: str | None
     rows: Iterator[Row]
+    files: dict[str, str]
 
 
 def open_source(source: Source, folder: Path) -> Opened:
@@ -95,7 +100,10 @@ def open_source(source: Source, folder: Path) -> Opened:
     if source.hub:
         return _dataset(source, folder)
     if source.query:
-        return Opened(source, f"query '{source.name}'", "", None, select(source.query, source.name, folder))
+        files = files_of(source.query, folder)
+        fingerprint = digest([source.query, files]) if files else ""
+        rows = select(source.query, source.name, folder)
+        return Opened(source, f"query '{source.name}'", fingerprint, source.revision, rows, files)
     path = folder / str(source.path)
     kind = path.name.removesuffix(".gz").rsplit(".", 1)[-1].lower()
     if kind not in ("jsonl", "csv"):
@@ -108,7 +116,18 @@ def open_source(source: Source, folder: Path) -> Opened:
     except FormatError as error:
         raise CorpusError(f"{shown(path)}:1: source '{source.name}' {error.message}") from None
     rows = _jsonl(path) if kind == "jsonl" else _csv(path, _named(source.fields))
-    return Opened(source, str(source.path), fingerprint, None, rows)
+    return Opened(source, str(source.path), fingerprint, source.revision, rows, {str(source.path): fingerprint})
+
+
+def files_of(query: str, folder: Path) -> dict[str, str]:
+    """The sha256 of every file in `folder` that a text or a name in the query is, or is a pattern of."""
+    found: set[Path] = set()
+    for words in QUOTED.findall(query):
+        try:
+            found.update(path for path in folder.glob("".join(words)) if path.is_file())
+        except (ValueError, NotImplementedError, OSError):  # no pattern of a file below the folder
+            continue
+    return {path.relative_to(folder).as_posix(): file_digest(path) for path in sorted(found)}
 
 
 def select(query: str, name: str, folder: Path) -> Iterator[Row]:
@@ -161,7 +180,7 @@ def _dataset(source: Source, folder: Path) -> Opened:
     commit = None if local.is_dir() else builder.hash or source.revision
     licence = source.licence or _card_licence(local if local.is_dir() else None, hub, commit)
     pinned = source.model_copy(update={"licence": licence, "revision": commit})
-    return Opened(pinned, hub, "", commit, _numbered(rows, hub))
+    return Opened(pinned, hub, "", commit, _numbered(rows, hub), {})
 
 
 def _card_licence(local: Path | None, hub: str, commit: str | None) -> str | None:

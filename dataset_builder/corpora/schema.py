@@ -71,7 +71,7 @@ class Fields(_Model):
             raise ValueError("`conversation` groups rows of `text`; with `turns` each row is a whole conversation")
         if taken := sorted({*self.keep} & {*COLUMNS}):
             raise ValueError(f"`keep` names {taken}, which every row of a corpus has; rename them in the source")
-        if self.severity and "severity" in self.kept[: len(self.keep)] and self.severity != "severity":
+        if "severity" in self.keep and self.severity not in (None, "severity"):
             raise ValueError(f"`keep` names severity, and `severity` names '{self.severity}'; expected one of them")
         return self
 
@@ -161,6 +161,11 @@ class Recipe(_Model):
         return self
 
     @property
+    def labelled(self) -> list[Source]:
+        """The sources with people's labels."""
+        return [s for s in self.sources if s.fields.labels or s.fields.settled]
+
+    @property
     def kept(self) -> list[str]:
         """The names of all kept fields, sorted; null in rows from sources without them."""
         return sorted({k for s in self.sources for k in s.fields.kept})
@@ -215,13 +220,18 @@ class Dropped(NamedTuple):
 
 
 class SourceSummary(_Model):
-    """A source as it was read. `sha256`: of the file, or of a dataset's rows."""
+    """A source as it was read. `sha256`: of the file, of a query and the files that it names, or of the rows. `query`:
+    the sha256 of its text; `files`: the sha256 of each file.
+    """
 
     name: str
     place: str
+    repository: str | None = None
     revision: str | None
     date: str | None
     sha256: str
+    query: str | None = None
+    files: dict[str, str] = {}
     licences: list[str]
     redistributable: bool
     why: str
@@ -255,13 +265,15 @@ Part = Literal["corpus", "validation", "test"]
 class MessageLabel(_Model):
     """A line of `labels.jsonl`, which `helmbench agreement` reads too. `label` is null without a majority.
 
-    `votes`: each model's answers, in order; null for one that couldn't be read.
+    `votes`: each rater's answers, in order; null for one that couldn't be read. `models`: where people labeled, the
+    labels that the source has of models; they decide nothing.
     """
 
     id: str
     label: CrisisCategory | None
     rater: str
     votes: dict[str, list[CrisisCategory | None]]
+    models: dict[str, list[CrisisCategory | None]] = {}
 
 
 class RepeatAgreement(_Model):
@@ -280,10 +292,12 @@ class RepeatAgreement(_Model):
 
 
 class LabelsManifest(_Model):
-    """`labels.json`, written last: what was labeled, by which models, with which question.
+    """`labels.json`, written last: what was labeled, by whom, with which question.
 
-    `offered`: the categories to choose from; `taxonomy_hash` covers their texts, `prompt_hash` the question.
-    `self_agreement`: of each model's repeats; `between`: of several models. `labels_sha256`: of `labels.jsonl`.
+    `by`: whose labels count. `people`: their names in the mapping file; `models`: those asked, or where people labeled,
+    those whose labels the source has. `offered`: the categories to choose from; `taxonomy_hash` covers their texts,
+    `prompt_hash` the question; null for people's labels, which the source brings. `self_agreement`: of each model's
+    repeats; `between`: of several models. `labels_sha256`: of `labels.jsonl`.
     """
 
     name: Literal["helmbench-labels"]
@@ -291,11 +305,13 @@ class LabelsManifest(_Model):
     corpus_hash: str
     part: Part
     messages: int
+    by: Literal["models", "people"] = "models"
+    people: list[str] = []
     models: list[str]
     repeats: int
     offered: list[CrisisCategory]
-    taxonomy_hash: str
-    prompt_hash: str
+    taxonomy_hash: str | None
+    prompt_hash: str | None
     counts: dict[CrisisCategory, int]
     unlabelled: int
     self_agreement: dict[str, RepeatAgreement]
