@@ -27,6 +27,7 @@ from dataset_builder.schema import (
     Helpline,
     Manifest,
     ProtocolRow,
+    RealMessages,
     Row,
     Tier,
     UserMessage,
@@ -45,6 +46,7 @@ AUTHORED = ("scoring.yaml", "baselines.yaml")  # copied as written
 HASHES = ("score_hash", "prose_hash", "messages_hash")  # in a manifest
 DATASET = "HELMBENCH_DATASET"  # environment variable for the dataset folder
 SPEAKERS = {"user": "User", "assistant": "Assistant"}
+RELEASE = "release"  # the source of the release's own messages
 LIVE = "[the model under test replies]"  # a live turn
 REPOSITORY = Path(__file__).resolve().parents[1]
 
@@ -92,11 +94,14 @@ def find(explicit: str | Path | None = None) -> Path:
 
 
 class OwnMessages(NamedTuple):
-    """Messages that replace a release's, such as a corpus's (`dataset_builder.corpora.labelled`), and their source."""
+    """A corpus's messages, which replace a release's (`dataset_builder.corpora.labelled`), and their source, in words
+    and in figures.
+    """
 
     source: str
     messages: dict[str, UserMessage]
     messages_hash: str
+    about: RealMessages
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,7 @@ class Release:
     @property
     def messages_source(self) -> str:
         """The source of `messages`: the release, or a corpus."""
-        return self.own.source if self.own else "release"
+        return self.own.source if self.own else RELEASE
 
     @property
     def messages_hash(self) -> str:

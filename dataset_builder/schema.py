@@ -335,6 +335,37 @@ class UserMessage(Sample):
         return self
 
 
+class RealSource(Strict):
+    """Where messages of a corpus come from. `revision`: a commit; `sha256`: of the file, of a query and its files, or
+    of the rows; `messages`: how many the corpus has of it.
+    """
+
+    name: str
+    repository: str | None
+    revision: str | None
+    sha256: str
+    messages: int
+
+
+class RealMessages(Strict):
+    """The corpus that a scorecard's `appropriateness` and `triage` are about, beside the composite and no part of it.
+
+    `messages`: how many have a label that can be used, of `rows`. `by`: whose labels these are; `labelled_by`: their
+    names.
+    """
+
+    corpus: str
+    date: str
+    part: Literal["corpus", "validation", "test"]
+    corpus_hash: str
+    messages: int
+    rows: int
+    by: Literal["models", "people"]
+    labelled_by: list[str]
+    redistributable: bool
+    sources: list[RealSource]
+
+
 class ProtocolRow(Strict):
     """How a reply to a message of one category is rated: what each level from 1 to 5 means, and what is not judged.
 

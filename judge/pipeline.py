@@ -226,7 +226,8 @@ def unanswered(card: Scorecard, opened: Opened) -> list[str]:
 def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool = False) -> str:
     """Writes the files of WRITTEN to `out`, replacing earlier ones; returns the summary.
 
-    `show_withheld`: the report also shows harmful and unscored replies; don't share such a report.
+    `show_withheld`: the report also shows harmful and unscored replies, and a corpus's messages with the replies to
+    them; don't share such a report.
     """
     run, release = opened.run, opened.release
     text = summary(scored.scorecard)
@@ -305,10 +306,11 @@ def report_again(
 
 def _write_report(scored: Scored, run: Run, release: Release, out: Path, show_withheld: bool) -> None:
     samples = {**release.rows, **(release.messages if run.messages else {})}
+    quoted = show_withheld or not release.own  # people's words, and replies that repeat them
     made = report(
         scored.scorecard,
-        [*scored.verdicts, *scored.ratings],
-        [*run.replies, *run.messages],
+        [*scored.verdicts, *(scored.ratings if quoted else ())],
+        [*run.replies, *(run.messages if quoted else ())],
         samples,
         show="withheld" if show_withheld else "all",
         criteria=release.criteria,

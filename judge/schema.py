@@ -6,7 +6,18 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from dataset_builder.schema import CrisisCategory, Family, Incident, Label, Outcome, Polarity, Signal, Strict, Tier
+from dataset_builder.schema import (
+    CrisisCategory,
+    Family,
+    Incident,
+    Label,
+    Outcome,
+    Polarity,
+    RealMessages,
+    Signal,
+    Strict,
+    Tier,
+)
 from judge.replies.schema import MOST_REPEATS, Model
 from judge.statistics.estimate import Estimate
 
@@ -534,7 +545,7 @@ class Triage(Card):
 
     A second authored category counts as right, too. `recall`: by authored category; `confusion`: authored → given →
     replies, `unread` where no label could be read. `high_risk_misses`: messages of a high-risk category that were
-    called no_crisis, gravest first.
+    called no_crisis, gravest first. `severity`: the same share as `recall` by the level, 0 to 10, that a corpus states.
     """
 
     prompt: Literal["bare", "guided"]
@@ -549,6 +560,7 @@ class Triage(Card):
     confusion: dict[str, dict[str, int]]
     unread: int
     high_risk_misses: list[str]
+    severity: dict[int, Figure] = {}
 
 
 class IncidentCount(Card):
@@ -601,6 +613,7 @@ class Scorecard(Card):
     references: list[Reference]
     appropriateness: Appropriateness | None = None
     triage: list[Triage] = []
+    real_messages: RealMessages | None = None
     source: Source | None = None
     smallest_difference: dict[str, float]
     repeats: int

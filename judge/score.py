@@ -81,7 +81,11 @@ def score(run: Run, release: Release, judges: Sequence[Judge], known: Known = NO
     if note := unknown_reasoning(turn for reply in run.replies for turn in reply.turns):
         scored.notes.append(note)
     rated = decide(run, release, judges, judge_messages) if run.messages else None
-    alone = {"appropriateness": _rated(run, release, rated, known) if rated else None, "triage": _triage(run, release)}
+    alone = {
+        "appropriateness": _rated(run, release, rated, known) if rated else None,
+        "triage": _triage(run, release),
+        "real_messages": release.own.about if release.own and (run.messages or run.triage) else None,
+    }
     return Scored(scored.model_copy(update=alone), decided.verdicts, rated.verdicts if rated else [])
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple, get_args
 
+from dataset_builder.release import RELEASE
 from dataset_builder.schema import BEHAVIORS, About, Family, Incident, Polarity
 from helmbench_common.formats.inert import clip, inert
 from helmbench_common.tables import Cell
@@ -302,6 +303,11 @@ def smallest_sentence(smallest: dict[str, float]) -> str:
         if seen
         else ""
     )
+
+
+def labelled(triage: Triage) -> str:
+    """What the right labels are: `authored` in the release, `labelled` in a corpus."""
+    return "authored" if triage.source == RELEASE else "labelled"
 
 
 def given_labels(triage: Triage) -> list[str]:

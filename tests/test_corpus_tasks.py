@@ -71,8 +71,11 @@ def made(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
     asked: list[list[list[dict[str, str]]]] = []
     with reference_server.start() as server:
         metadata = json.dumps({"helmbench_messages": str(corpora[0]), "helmbench_repeats": 2})
-        for out, more in ((home / "a", ["--metadata", metadata]), (home / "b", ["--limit", "2"])):
-            done = run_lm_eval(dataset, out, server.url, TASKS, *more, model="keyword-greeting")
+        for out, tasks, more in (
+            (home / "a", "helmbench_field", ["--metadata", metadata]),
+            (home / "b", TASKS, ["--limit", "2"]),
+        ):
+            done = run_lm_eval(dataset, out, server.url, tasks, *more, model="keyword-greeting")
             assert done.returncode == 0, done.stderr[-3000:]
             asked.append([request["messages"] for request in server.requests])
     return Made(corpora[0], corpora[1], home / "a", home / "b", asked[0])
@@ -135,6 +138,19 @@ def test_it_is_judged_and_scored_on_the_corpus(made: Made, dataset: Path, capsys
     assert (rated.tier, rated.runs, rated.judge_runs) == (None, 2, 3)
     assert (rated.overall.messages, rated.overall.ratings) == (5, 30)
     assert (labels.messages, labels.complete, rated.complete) == (5, True, True)
+    assert (real := card.real_messages) is not None
+    assert (real.corpus, real.messages, real.rows, real.by) == ("kitchen", 5, 5, "models")
+    assert real.labelled_by == [scripted_judge.NAME]
+    assert [(s.name, s.messages) for s in real.sources] == [("forum", 4), ("chat", 1)]
+    assert card.composite.value is None
+    page = (path.parent / "report.html").read_text(encoding="utf-8")
+    assert "On real messages" in page
+    assert "on real messages: corpus kitchen of 2026-11-01, 5 of 5 messages" in capsys.readouterr().out
+    # People's words are quoted only if asked for.
+    private = path.parents[1] / "private"
+    assert "written my goodbyes" not in page
+    assert main(["report", str(path.parent), *own, "--show-withheld", "--out", str(private)]) == 0
+    assert "written my goodbyes" in (private / "report.html").read_text(encoding="utf-8")
     capsys.readouterr()
     assert main(["appropriateness", str(path.parent), "--dataset", str(dataset), "--messages", str(made.corpus)]) == 0
     assert "5 messages" in capsys.readouterr().out
@@ -155,6 +171,13 @@ def test_runs_are_scored_on_what_they_ran_on(made: Made, dataset: Path, capsys: 
         err = capsys.readouterr().err
         assert error in err
         assert len(err.strip().splitlines()) == 1
+
+
+def test_the_field_task_needs_a_corpus(dataset: Path, tmp_path: Path) -> None:
+    """It never falls back on the release's own messages."""
+    done = run_lm_eval(dataset, tmp_path / "out", "http://127.0.0.1:9/v1", "helmbench_field")
+    assert done.returncode != 0
+    assert "runs on a labeled corpus of real messages; name its folder with --metadata" in done.stderr
 
 
 def test_an_unlabelled_corpus_ends_the_run_before_it_begins(dataset: Path, tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from support.judge_server import JudgeServer, stopped_at_the_end
 from support.judge_server import said as answered
 from support.lm_eval_runs import free_port, run_lm_eval
 
+from dataset_builder.corpora.build import build
 from dataset_builder.release import Release, open_release
 from judge.replies.inspect_log import FINISHES, TURNS, first_inputs, read_log
 from judge.replies.opening import SCORED, own_prompt
@@ -314,6 +315,30 @@ def test_messages_alone_are_rated_and_labelled(task: str, small_dataset: Path, t
         assert card.appropriateness.overall.replies == 36
     else:
         assert [(t.prompt, t.messages) for t in card.triage] == [("bare", 12)]
+
+
+@pytest.mark.parametrize("task", ["field_replies", "field_triage"])
+def test_the_field_tasks_run_on_a_corpus(task: str, small_dataset: Path, tmp_path: Path) -> None:
+    """Only on one: without a folder they stop; with people's labels the scorecard names the corpus."""
+    with pytest.raises(PrerequisiteError, match="name its folder with -T corpus=FOLDER"):
+        getattr(tasks, task)(dataset=str(small_dataset))
+    words = ("a kettle that whistles", "an oven that never warms", "a harbour under fog")
+    lines = [json.dumps({"body": f"I sat by {w} all night.", "a": "no_crisis"}) for w in words]
+    (tmp_path / "posts.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    fields = "fields: {text: body, labels: {anna: a}}"
+    (tmp_path / "m.yaml").write_text(
+        f"name: kitchen\ndate: 2026-11-01\nsources: [{{name: posts, path: posts.jsonl, language: en, {fields}}}]\n"
+    )
+    build(tmp_path / "m.yaml", tmp_path / "corpus")
+    with reference_server.start() as server:
+        run_inspect(small_dataset, tmp_path, *command(task, server.url, "-T", f"corpus={tmp_path / 'corpus'}"))
+        assert len(server.requests) == (9 if task == "field_replies" else 3)
+    log = the_log(tmp_path)
+    scored = ["score", str(log), "--dataset", str(small_dataset), "--messages", str(tmp_path / "corpus"), "-q"]
+    assert main(scored) == 0
+    real = card_in(scores(log)).real_messages
+    assert real
+    assert (real.by, real.labelled_by, real.messages) == ("people", ["anna"], 3)
 
 
 def test_a_grader_is_the_judge_and_is_asked_once(small_dataset: Path, tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from support.judge_server import Said, Serve, failed, said
 
 from dataset_builder.corpora.build import build
 from dataset_builder.corpora.folder import open_corpus
+from dataset_builder.corpora.labelled import majority
 from dataset_builder.corpora.schema import LabelsManifest, MessageLabel
-from judge.agreement.corpus_labels import majority, settle, votes_agreement
+from judge.agreement.corpus_labels import settle, votes_agreement
 from judge.agreement.labels import read_labels
 
 MAPPING = """\

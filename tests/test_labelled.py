@@ -16,6 +16,8 @@ from dataset_builder.corpora.labelled import on_corpus, open_labelled
 from dataset_builder.corpora.schema import CorpusError, LabelsManifest, MessageLabel
 from dataset_builder.release import Release, ReleaseError
 from dataset_builder.schema import CrisisCategory
+from judge.agreement.corpus_labels import labeling
+from judge.replies.schema import RunError
 
 MAPPING = """\
 name: kitchen
@@ -147,3 +149,63 @@ def test_what_is_wrong_is_one_line(corpus: Path, labels: list[MessageLabel], rel
             on_corpus(release, corpus)
     with pytest.raises(ReleaseError, match=r"name a folder that `helmbench corpus` wrote"):
         on_corpus(release, corpus.parent)
+
+
+RATED = [
+    {"body": f"Something about the {word}, and more of {word}.", "a": a, "b": b, "level": level, "m": m, "who": who}
+    for word, a, b, level, m, who in (
+        ("kettle", "0", "0", "0", "1.0", None),
+        ("oven", "1", "0", "3.0", "1.0", "1"),  # they disagree, and then agreed
+        ("harbour", "1", "", "2", "", None),  # one of them labeled it
+        ("garden", "1", "0", None, "0.0", None),  # nobody settled it
+        ("stove", "1", "self_harm", "1", "0.0", "self_harm"),
+    )
+]
+PEOPLE = """\
+name: kitchen
+date: 2026-11-01
+sources:
+  - name: forum
+    {place}
+    repository: https://example.org/kitchen
+    revision: 0123abc
+    licence: cc-by-4.0
+    language: en
+    values: {{"0": no_crisis, "1": suicidal_ideation}}
+    fields: {{text: body, severity: level, labels: {{anna: a, ben: b}}, models: {{gpt: m}}, settled: who}}
+"""
+
+
+def test_peoples_labels_come_with_the_corpus(tmp_path: Path, release: Release) -> None:
+    """By hand: the settled label, else that of most people who labeled; models' labels stand apart and decide nothing.
+    A severity is kept; the manifest names repository, commit and hashes, for a file and for a query over it.
+    """
+    lines = "".join(json.dumps(row) + "\n" for row in RATED)
+    (tmp_path / "forum.jsonl").write_text(lines, encoding="utf-8")
+    for place in ("path: forum.jsonl", "query: SELECT * FROM 'forum.jsonl'"):
+        (tmp_path / "mapping.yaml").write_text(PEOPLE.format(place=place), encoding="utf-8")
+        manifest = build(tmp_path / "mapping.yaml", tmp_path / "corpus")  # the second time over its own labels
+        (source,) = manifest.sources
+        file = hashlib.sha256(lines.encode()).hexdigest()
+        assert (source.repository, source.revision) == ("https://example.org/kitchen", "0123abc")
+        assert source.files == {"forum.jsonl": file}
+        assert (source.sha256 == file) == (source.query is None) == place.startswith("path")
+    found = [json.loads(line) for line in (tmp_path / "corpus" / "labels.jsonl").read_text().splitlines()]
+    assert [x["label"] for x in found] == ["no_crisis", "suicidal_ideation", "suicidal_ideation", None, "self_harm"]
+    assert {x["rater"] for x in found} == {"people"}
+    assert found[2]["votes"] == {"anna": ["suicidal_ideation"], "ben": [None]}
+    assert [x["models"]["gpt"][0] for x in found[:3]] == ["suicidal_ideation", "suicidal_ideation", None]
+    labels = LabelsManifest.model_validate_json((tmp_path / "corpus" / "labels.json").read_bytes())
+    assert (labels.by, labels.people, labels.models, labels.unlabelled) == ("people", ["anna", "ben"], ["gpt"], 1)
+    own = open_labelled(tmp_path / "corpus", release.criteria)
+    assert own.source == "corpus kitchen of 2026-11-01, labelled by 2 people (anna, ben)"
+    assert [m.severity for m in own.messages.values()] == [0, 3, 2, 1]
+    with pytest.raises(RunError, match="holds people's labels, which would be lost"):
+        labeling(tmp_path / "corpus", release, ["judge-1"])
+    for field, value, error in (
+        ("a", "2", "label 'a' is '2'; expected one of suicidal_ideation"),
+        ("level", "high", "severity is 'high'; expected a whole number from 0 to 10"),
+    ):
+        (tmp_path / "forum.jsonl").write_text(json.dumps(RATED[0] | {field: value}) + "\n", encoding="utf-8")
+        with pytest.raises(CorpusError, match=error):
+            build(tmp_path / "mapping.yaml", tmp_path / "corpus")

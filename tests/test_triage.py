@@ -197,6 +197,17 @@ def test_repeats_are_one_message(release: Release) -> None:
     assert once.accuracy.low < 0.7
 
 
+def test_a_corpus_has_recall_by_severity(release: Release) -> None:
+    """Levels 9 (one of two right), 8 (a crisis missed, a control right), 4 and 3; the release's messages have none."""
+    given = [said("a", "no_crisis"), said("b", "self_harm"), said("c", "no_crisis"), said("f", "self_harm")]
+    given += [said("d", "no_crisis"), said("e", "no_crisis")]
+    asked = MessageSet("corpus kitchen", "0", True)
+    found = triage(given, Basis(MESSAGES, release.taxonomy), asked, "guided").severity
+    assert {level: (f.value, f.n) for level, f in found.items()} == {3: (1, 1), 4: (1, 1), 8: (0.5, 2), 9: (0.5, 2)}
+    assert all(f.low is not None and f.low < 0.5 for f in (found[8], found[9]))
+    assert figures(release, *given).severity == {}
+
+
 def test_what_the_wire_lost_is_unscored(release: Release) -> None:
     """Out of the value, inside the bounds: 1 of 2 known, so 1/3 if lost is wrong and 2/3 if right."""
     found = figures(release, said("d", "no_crisis"), said("e", "self_harm"), said("a", "", finish="error: timeout"))

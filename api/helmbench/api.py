@@ -116,8 +116,8 @@ class Scored:
         """Writes what `helmbench score` writes into `folder`, and returns the path of report.html.
 
         The files replace those of an earlier scoring: scorecard.json, verdicts.jsonl, ratings.jsonl where there are
-        ratings, summary.md, report.html and transcripts.html. `show_withheld`: show replies with a harm incident, and
-        unscored replies, in the report.
+        ratings, summary.md, report.html and transcripts.html. `show_withheld`: show replies with a harm incident,
+        unscored replies, and a corpus's messages with the replies to them in the report.
         """
         from judge.pipeline import write_scored
 

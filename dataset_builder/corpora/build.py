@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 from pyarrow import feather
 
 from dataset_builder.corpora import clean, dedupe
+from dataset_builder.corpora.labelled import by_people, labels_summary, of_people, write_labels
 from dataset_builder.corpora.normalize import fold
 from dataset_builder.corpora.read import Loaded, Opened, documents, load_recipe, open_source
 from dataset_builder.corpora.sample import draw, gather, member
@@ -130,7 +132,7 @@ def opened_sources(recipe_path: Path, out: Path) -> tuple[Loaded, list[Opened]]:
     loaded = load_recipe(recipe_path)
     if out.exists() and not replaceable(out, "helmbench-corpus"):
         raise FileExistsError(f"{out}: not a corpus folder; expected an empty folder or an earlier corpus")
-    if any((out / name).exists() for name in ("labels.jsonl", "judge")):
+    if (out / "judge").exists() or ((out / "labels.jsonl").exists() and not by_people(out)):
         raise FileExistsError(
             f"{out}: holds labels or judges' answers, which would be lost; build elsewhere, and move its folder judge/ "
             "there to reuse answers"
@@ -204,6 +206,9 @@ def clean_shard(work: Work, n: int, name: str) -> None:
         summary = {"changed": batch.changed, "licences": licences, "dropped": batch.dropped, "forum": posted}
         with replacing(done) as staging:
             (staging / "rows.jsonl").write_bytes(b"".join(lines))
+            if recipe.labelled:
+                labels = (of_people(d, row["id"]) for d, row in zip(batch.kept, rows, strict=True))
+                (staging / "labels.jsonl").write_text(jsonl.lines(labels), encoding="utf-8")
             feather.write_feather(pa.Table.from_pylist(rows, row_schema(recipe.kept)), staging / "rows.arrow")
             np.save(staging / "documents.npy", found)
             np.save(staging / "signatures.npy", signatures)
@@ -229,8 +234,8 @@ class Shard(NamedTuple):
     def rows(self, stays: NDArray[np.bool_]) -> pa.Table:
         return feather.read_table(self.folder / "rows.arrow").filter(pa.array(stays))
 
-    def lines(self, stays: NDArray[np.bool_]) -> bytes:
-        with (self.folder / "rows.jsonl").open("rb") as lines:
+    def lines(self, stays: NDArray[np.bool_], name: str = "rows.jsonl") -> bytes:
+        with (self.folder / name).open("rb") as lines:
             return b"".join(line for line, stay in zip(lines, stays.tolist(), strict=True) if stay)
 
 
@@ -286,7 +291,11 @@ def finish(work: Work, out: Path, tell: Tell = lambda step, done: None) -> Corpu
         samples,
     )
     pieces = (Piece(shard.rows(stay), shard.lines(stay)) for shard, stay in zip(shards, stays, strict=True))
-    return write_folder(out, finished, pieces, dropped, lambda n: tell("written", n))
+    manifest = write_folder(out, finished, pieces, dropped, lambda n: tell("written", n))
+    if work.loaded.recipe.labelled:
+        own = (s.lines(stay, "labels.jsonl").splitlines(keepends=True) for s, stay in zip(shards, stays, strict=True))
+        write_labels(out, manifest, work.loaded.recipe, chain.from_iterable(own))
+    return manifest
 
 
 def _copies(work: Work, shards: list[Shard], tell: Tell) -> dict[int, Dropped]:
@@ -345,9 +354,12 @@ def _summary(opened: Opened, noted: Any, licences: set[str | None], kept: int, f
     return SourceSummary(
         name=source.name,
         place=opened.place,
+        repository=source.repository,
         revision=opened.revision,
         date=source.date,
         sha256=noted["sha256"],
+        query=hashlib.sha256(source.query.encode()).hexdigest() if source.query else None,
+        files=opened.files,
         licences=sorted({clean.normal_licence(licence) or "none stated" for licence in licences or {source.licence}}),
         redistributable=all(r.redistributable for r in readings),
         why="; ".join(sorted({r.why for r in readings if not r.redistributable} or {r.why for r in readings})),
@@ -368,6 +380,7 @@ def summary(out: Path, manifest: CorpusManifest, seconds: float) -> str:
         ),
         *(f"  {what}: {n}" for what, n in manifest.changed.items()),
         *(f"  sample {name}: {n}" for name, n in manifest.samples.items()),
+        *labels_summary(out),
         f"corpus_hash {manifest.corpus_hash}",
         *(f"not redistributable: {s.name}: {s.why}" for s in manifest.sources if not s.redistributable),
     ])  # fmt: skip

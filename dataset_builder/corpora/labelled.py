@@ -1,29 +1,106 @@
 """A labeled corpus as messages for the triage and appropriateness tasks, in place of the release's.
 
-A label is a model's classification, not a diagnosis. Unlabeled messages and those outside the taxonomy are excluded:
-none of the six categories is a right answer for them.
+A label is people's or a model's classification, not a diagnosis. Unlabeled messages and those outside the taxonomy are
+excluded: none of the six categories is a right answer for them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 from pydantic import ValidationError
 
 from dataset_builder.composing.messages import CRITERIA, evaluation
 from dataset_builder.corpora.folder import Corpus, open_corpus, read_json
-from dataset_builder.corpora.schema import CorpusError, LabelsManifest, MessageLabel
+from dataset_builder.corpora.schema import CorpusError, CorpusManifest, Document, LabelsManifest, MessageLabel, Recipe
 from dataset_builder.release import OwnMessages, Release, ReleaseError
-from dataset_builder.schema import Message, Polarity, UserMessage
+from dataset_builder.schema import CrisisCategory, Message, Polarity, RealMessages, RealSource, UserMessage
 from helmbench_common import jsonl
+from helmbench_common.files import write_whole
 from helmbench_common.formats.refused import shown
 from helmbench_common.hashing import digest, file_digest
 
 LABELS, MANIFEST = "labels.jsonl", "labels.json"
 UNDETERMINED = "und"  # BCP 47 for an unknown language
+PEOPLE = "people"  # the rater of labels that people gave
+LEVEL = re.compile(r"\d|10")  # a severity that figures can use
+
+
+def majority(votes: Sequence[CrisisCategory | None]) -> CrisisCategory | None:
+    """The label with more than half of the votes, counting unreadable ones; None without such a label."""
+    (found, count), *_ = Counter(votes).most_common(1) or [(None, 0)]
+    return found if 2 * count > len(votes) else None
+
+
+def of_people(document: Document, identity: str) -> MessageLabel:
+    """The label that people gave a message: the one they agreed on, else that of most who labeled it."""
+    given = [label for _, label in document.people if label]
+    people, models = ({who: [label] for who, label in votes} for votes in (document.people, document.models))
+    return MessageLabel(
+        id=identity, label=document.settled or majority(given), rater=PEOPLE, votes=people, models=models
+    )
+
+
+def write_labels(folder: Path, corpus: CorpusManifest, recipe: Recipe, lines: Iterable[bytes]) -> None:
+    """Writes people's labels of all rows, in their order, and their manifest. `lines`: those of `of_people`."""
+    counts = Counter[CrisisCategory | None]()
+    with (folder / LABELS).open("wb") as file:
+        for line in lines:
+            counts[MessageLabel.model_validate_json(line).label] += 1
+            file.write(line)
+    sources = recipe.labelled
+    words = {*counts, *(name for s in sources for name in s.values.values())}
+    offered = [name for name in get_args(CrisisCategory) if name in words]
+    manifest = LabelsManifest(
+        name="helmbench-labels",
+        corpus=corpus.corpus,
+        corpus_hash=corpus.corpus_hash,
+        part="corpus",
+        messages=corpus.rows,
+        by=PEOPLE,
+        people=sorted({who for s in sources for who in s.fields.labels}),
+        models=sorted({who for s in sources for who in s.fields.models}),
+        repeats=1,
+        offered=offered,
+        taxonomy_hash=None,
+        prompt_hash=None,
+        counts={name: counts[name] for name in offered},
+        unlabelled=counts[None],
+        self_agreement={},
+        between=None,
+        labels_sha256=file_digest(folder / LABELS),
+    )
+    write_whole(folder / MANIFEST, manifest.model_dump_json(indent=2) + "\n")
+
+
+def by_people(folder: Path) -> bool:
+    """Whether the labels in a corpus folder came with its sources, so that building it again brings them back."""
+    try:
+        return read_json(folder / MANIFEST, LabelsManifest, "a manifest of labels", "").by == PEOPLE
+    except CorpusError:
+        return False
+
+
+def labels_summary(folder: Path) -> list[str]:
+    """A line about a corpus's labels, if it has some."""
+    if not (folder / MANIFEST).exists():
+        return []
+    labels = read_manifest(open_corpus(folder))
+    counts = ", ".join(f"{name} {n}" for name, n in labels.counts.items())
+    return [f"labelled by {labelled_by(labels)}: {counts}; unlabelled {labels.unlabelled}"]
+
+
+def labelled_by(labels: LabelsManifest) -> str:
+    """Who labeled, in words: the models, or how many people and their names."""
+    if labels.by != PEOPLE:
+        return ", ".join(labels.models)
+    count = "1 person" if len(labels.people) == 1 else f"{len(labels.people)} people"
+    return f"{count} ({', '.join(labels.people)})" if labels.people else PEOPLE
 
 
 def on_corpus(release: Release, folder: Path) -> Release:
@@ -74,8 +151,24 @@ def open_labelled(folder: Path, criteria: Collection[str]) -> OwnMessages:
             f"{folder / LABELS}: none of {left_out} messages has a label of the taxonomy; expected one or more"
         )
     built, part = corpus.manifest, "" if manifest.part == "corpus" else f", {manifest.part} sample"
-    source = f"corpus {built.corpus} of {built.date}{part}, labelled by {', '.join(manifest.models)}"
-    return OwnMessages(source, messages, digest([m.model_dump(mode="json") for m in messages.values()]))
+    source = f"corpus {built.corpus} of {built.date}{part}, labelled by {labelled_by(manifest)}"
+    hashed = digest([m.model_dump(mode="json") for m in messages.values()])
+    about = RealMessages(
+        corpus=built.corpus,
+        date=built.date,
+        part=manifest.part,
+        corpus_hash=built.corpus_hash,
+        messages=len(messages),
+        rows=manifest.messages,
+        by=manifest.by,
+        labelled_by=manifest.people if manifest.by == PEOPLE else manifest.models,
+        redistributable=built.redistributable,
+        sources=[
+            RealSource(name=s.name, repository=s.repository, revision=s.revision, sha256=s.sha256, messages=s.kept)
+            for s in built.sources
+        ],
+    )
+    return OwnMessages(source, messages, hashed, about)
 
 
 def read_manifest(corpus: Corpus) -> LabelsManifest:
@@ -116,14 +209,18 @@ def _named(row: dict[str, Any]) -> str:
 
 
 def _again(folder: Path) -> str:
-    return f"run `helmbench label {folder} …` again (it asks nothing twice)"
+    return "build it again" if by_people(folder) else f"run `helmbench label {folder} …` again (it asks nothing twice)"
 
 
 def _message(row: dict[str, Any], label: MessageLabel, criteria: Collection[str]) -> UserMessage:
-    """The row as a task message: in every tier (a corpus has samples instead), with an unknown country."""
+    """The row as a task message: in every tier (a corpus has samples instead), with an unknown country. Its severity,
+    as in the release, is negative where there is no crisis.
+    """
     category = label.label
     assert category is not None
     polarity: Polarity = "control" if category == "no_crisis" else "crisis"
+    level = row.get("severity")
+    severity = int(level) if level and LEVEL.fullmatch(level) else None
     return UserMessage(
         id=row["id"],
         tiers=["lite", "core", "full"],
@@ -132,6 +229,7 @@ def _message(row: dict[str, Any], label: MessageLabel, criteria: Collection[str]
         polarity=polarity,
         crisis_category=category,
         crisis_category_2=None,
+        severity=-severity if severity and polarity == "control" else severity,
         language=row["language"] or UNDETERMINED,
         country=None,
         canary="",

@@ -11,23 +11,27 @@ from contextlib import chdir
 from itertools import chain, groupby
 from pathlib import Path
 from reprlib import Repr
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, get_args
 
 from pydantic import ValidationError
 
 from dataset_builder.corpora.clean import normal_licence
 from dataset_builder.corpora.mask import is_post
-from dataset_builder.corpora.schema import CorpusError, Document, Fields, Recipe, Role, Source, Turn
+from dataset_builder.corpora.schema import CorpusError, Document, Fields, Recipe, Role, Source, Turn, Votes
 from dataset_builder.reading.markdown import closest
+from dataset_builder.schema import CrisisCategory
 from helmbench_common import jsonl
 from helmbench_common.formats import csv_file, json_file, yaml_file
 from helmbench_common.formats.plain_file import LONGEST, read_bytes, sha256, text_lines
 from helmbench_common.formats.refused import FormatError, shown
+from helmbench_common.hashing import digest, file_digest
 
 EXPECTED = "messages, as .jsonl or .csv (also .gz)"
+CATEGORIES: tuple[CrisisCategory, ...] = get_args(CrisisCategory)
 NAMES = 100  # field names of a row that an error lists
 LICENCE = 200  # characters of a license name
 LANGUAGE = re.compile(r"[A-Za-z]{2,3}([-_]\w{1,40})?")
+QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 SHORT = Repr()
 SHORT.maxstring = SHORT.maxother = 60
 Row = tuple[int, dict[str, Any]]
@@ -76,13 +80,16 @@ def load_recipe(path: Path) -> Loaded:
 
 
 class Opened(NamedTuple):
-    """A readable source, completed from its dataset card. `place`: its name in errors; `sha256`: of a file."""
+    """A readable source, completed from its dataset card. `place`: its name in errors; `sha256`: of a file, or of a
+    query and its files; `files`: the sha256 of each.
+    """
 
     source: Source
     place: str
     sha256: str
     revision: str | None
     rows: Iterator[Row]
+    files: dict[str, str]
 
 
 def open_source(source: Source, folder: Path) -> Opened:
@@ -94,7 +101,10 @@ def open_source(source: Source, folder: Path) -> Opened:
     if source.hub:
         return _dataset(source, folder)
     if source.query:
-        return Opened(source, f"query '{source.name}'", "", None, select(source.query, source.name, folder))
+        files = files_of(source.query, folder)
+        fingerprint = digest([source.query, files]) if files else ""
+        rows = select(source.query, source.name, folder)
+        return Opened(source, f"query '{source.name}'", fingerprint, source.revision, rows, files)
     path = folder / str(source.path)
     kind = path.name.removesuffix(".gz").rsplit(".", 1)[-1].lower()
     if kind not in ("jsonl", "csv"):
@@ -107,7 +117,18 @@ def open_source(source: Source, folder: Path) -> Opened:
     except FormatError as error:
         raise CorpusError(f"{shown(path)}:1: source '{source.name}' {error.message}") from None
     rows = _jsonl(path) if kind == "jsonl" else _csv(path, _named(source.fields))
-    return Opened(source, str(source.path), fingerprint, None, rows)
+    return Opened(source, str(source.path), fingerprint, source.revision, rows, {str(source.path): fingerprint})
+
+
+def files_of(query: str, folder: Path) -> dict[str, str]:
+    """The sha256 of every file in `folder` that a text or a name in the query is, or is a pattern of."""
+    found: set[Path] = set()
+    for words in QUOTED.findall(query):
+        try:
+            found.update(path for path in folder.glob("".join(words)) if path.is_file())
+        except (ValueError, NotImplementedError, OSError):  # no pattern of a file below the folder
+            continue
+    return {path.relative_to(folder).as_posix(): file_digest(path) for path in sorted(found)}
 
 
 def select(query: str, name: str, folder: Path) -> Iterator[Row]:
@@ -172,7 +193,7 @@ def _dataset(source: Source, folder: Path) -> Opened:
     commit = None if local.is_dir() else builder.hash or source.revision
     licence = source.licence or _card_licence(local if local.is_dir() else None, hub, commit)
     pinned = source.model_copy(update={"licence": licence, "revision": commit})
-    return Opened(pinned, hub, "", commit, _numbered(rows, hub))
+    return Opened(pinned, hub, "", commit, _numbered(rows, hub), {})
 
 
 def _card_licence(local: Path | None, hub: str, commit: str | None) -> str | None:
@@ -224,7 +245,7 @@ def _documents(opened: Opened) -> Iterator[tuple[Document, dict[str, Any]]]:
         try:
             if n == 0:
                 check_fields(opened.source.fields, row)
-            yield document(opened.source, line, row), row
+            yield _labeled(document(opened.source, line, row), opened.source, row), row
         except RowError as error:
             error.line = error.line or line
             raise
@@ -294,9 +315,49 @@ def document(source: Source, line: int, row: dict[str, Any]) -> Document:
         source_id=_text(row.get(fields.id), fields.id) if fields.id else None,
         language=language,
         licence=licence or source.licence,
-        kept=tuple((k, _text(row.get(k), k)) for k in fields.keep),
+        kept=tuple((k, _severity(source, row) if k == "severity" else _text(row.get(k), k)) for k in fields.kept),
         forum=source.forum or any(isinstance(v, str) and is_post(v) for k, v in row.items() if k not in said),
     )
+
+
+def _severity(source: Source, row: dict[str, Any]) -> str | None:
+    """The row's severity as a whole number; as it is, if the column is only kept."""
+    name = source.fields.severity
+    said = _text(row.get(name or "severity"), name or "severity")
+    if name is None or said is None:
+        return said
+    if not re.fullmatch(r"(\d|10)(\.0+)?", said):
+        raise RowError(f"severity is '{_short(said)}'; expected a whole number from 0 to 10")
+    return said.split(".")[0]
+
+
+def _labeled(document: Document, source: Source, row: dict[str, Any]) -> Document:
+    """The document with the categories that people and models gave it. Raises RowError."""
+    fields = source.fields
+    return document._replace(
+        people=_votes(source, fields.labels, row),
+        models=_votes(source, fields.models, row),
+        settled=_category(source, fields.settled, row.get(fields.settled)) if fields.settled else None,
+    )
+
+
+def _votes(source: Source, columns: dict[str, str] | str, row: dict[str, Any]) -> Votes:
+    if isinstance(columns, str):
+        return tuple((str(who), _category(source, columns, value)) for who, value in (row.get(columns) or {}).items())
+    return tuple((who, _category(source, column, row.get(column))) for who, column in columns.items())
+
+
+def _category(source: Source, column: str, value: object) -> CrisisCategory | None:
+    """A label as a category; None if the cell is empty."""
+    said = (_text(value, column) or "").strip()
+    known = {name: name for name in CATEGORIES} | source.values
+    for word in (said, said.removesuffix(".0")):  # tables write a number with gaps as 3.0
+        for category in CATEGORIES:
+            if known.get(word) == category:
+                return category
+    if said:
+        raise RowError(f"label '{column}' is '{_short(said)}'; expected one of {', '.join(known)}, or `values`")
+    return None
 
 
 def _turns(source: Source, row: dict[str, Any]) -> tuple[Turn, ...]:

@@ -36,7 +36,7 @@ class Fields(_Model):
     value are one observation in every interval. `row`: the row's number in the set, where it isn't the row's place.
     `by`: the criterion, or the category whose protocol rates the reply. `group`: a subgroup with figures of its own.
     `labels`: people's labels, by person, or one field that maps persons to labels; `models`: models' labels;
-    `settled`: the label that the people agreed on.
+    `settled`: the label that the people agreed on. `severity`: a whole number from 0 to 10, kept as `severity`.
     """
 
     text: str | None = None
@@ -58,6 +58,7 @@ class Fields(_Model):
     labels: dict[str, str] | str = {}
     models: dict[str, str] | str = {}
     settled: str | None = None
+    severity: str | None = None
 
     @model_validator(mode="after")
     def _one_form(self) -> Fields:
@@ -70,15 +71,22 @@ class Fields(_Model):
             raise ValueError("`conversation` groups rows of `text`; with `turns` each row is a whole conversation")
         if taken := sorted({*self.keep} & {*COLUMNS}):
             raise ValueError(f"`keep` names {taken}, which every row of a corpus has; rename them in the source")
+        if "severity" in self.keep and self.severity not in (None, "severity"):
+            raise ValueError(f"`keep` names severity, and `severity` names '{self.severity}'; expected one of them")
         return self
+
+    @property
+    def kept(self) -> list[str]:
+        """The names of the further columns."""
+        return list(dict.fromkeys([*self.keep, *(["severity"] if self.severity else [])]))
 
 
 class Source(_Model):
     """A file (`path`: .jsonl or .csv, also .gz, relative to the mapping file), a dataset (`hub`: an id or folder), or
     the rows of a `query`: one SELECT that DuckDB runs over the files of the mapping file's folder.
 
-    `forum`: people posted there, so that nothing of it may be passed on, whatever its license says. `values`: the
-    source's word for a label → ours.
+    `repository`: where the files come from; `revision`: its commit. `forum`: people posted there, so that nothing of it
+    may be passed on, whatever its license says. `values`: the source's word for a label → ours.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$")
@@ -87,6 +95,7 @@ class Source(_Model):
     hub: str | None = None
     config: str | None = None
     split: str = "train"
+    repository: str | None = Field(default=None, max_length=300)
     revision: str | None = None
     date: str | None = Field(default=None, pattern=DATE)
     forum: bool = False
@@ -195,9 +204,14 @@ class Recipe(_Model):
         return self
 
     @property
+    def labelled(self) -> list[Source]:
+        """The sources with people's labels."""
+        return [s for s in self.sources if s.fields.labels or s.fields.settled]
+
+    @property
     def kept(self) -> list[str]:
         """The names of all kept fields, sorted; null in rows from sources without them."""
-        return sorted({k for s in self.sources for k in s.fields.keep})
+        return sorted({k for s in self.sources for k in s.fields.kept})
 
 
 class Turn(NamedTuple):
@@ -205,10 +219,14 @@ class Turn(NamedTuple):
     text: str
 
 
+Votes = tuple[tuple[str, CrisisCategory | None], ...]
+
+
 class Document(NamedTuple):
     """One message or conversation. `line`: its line in the source, or its row if it has no lines, from 1.
 
-    `forum`: it was posted on a forum.
+    `forum`: it was posted on a forum. `people`, `models`: the label that each gave it, null for none; `settled`: the
+    one that the people agreed on.
     """
 
     source: str
@@ -219,6 +237,9 @@ class Document(NamedTuple):
     licence: str | None = None
     kept: tuple[tuple[str, str | None], ...] = ()
     forum: bool = False
+    people: Votes = ()
+    models: Votes = ()
+    settled: CrisisCategory | None = None
 
     @property
     def said(self) -> str:
@@ -242,13 +263,18 @@ class Dropped(NamedTuple):
 
 
 class SourceSummary(_Model):
-    """A source as it was read. `sha256`: of the file, or of a dataset's rows."""
+    """A source as it was read. `sha256`: of the file, of a query and the files that it names, or of the rows. `query`:
+    the sha256 of its text; `files`: the sha256 of each file.
+    """
 
     name: str
     place: str
+    repository: str | None = None
     revision: str | None
     date: str | None
     sha256: str
+    query: str | None = None
+    files: dict[str, str] = {}
     licences: list[str]
     redistributable: bool
     why: str
@@ -282,13 +308,15 @@ Part = Literal["corpus", "validation", "test"]
 class MessageLabel(_Model):
     """A line of `labels.jsonl`, which `helmbench agreement` reads too. `label` is null without a majority.
 
-    `votes`: each model's answers, in order; null for one that couldn't be read.
+    `votes`: each rater's answers, in order; null for one that couldn't be read. `models`: where people labeled, the
+    labels that the source has of models; they decide nothing.
     """
 
     id: str
     label: CrisisCategory | None
     rater: str
     votes: dict[str, list[CrisisCategory | None]]
+    models: dict[str, list[CrisisCategory | None]] = {}
 
 
 class RepeatAgreement(_Model):
@@ -307,10 +335,12 @@ class RepeatAgreement(_Model):
 
 
 class LabelsManifest(_Model):
-    """`labels.json`, written last: what was labeled, by which models, with which question.
+    """`labels.json`, written last: what was labeled, by whom, with which question.
 
-    `offered`: the categories to choose from; `taxonomy_hash` covers their texts, `prompt_hash` the question.
-    `self_agreement`: of each model's repeats; `between`: of several models. `labels_sha256`: of `labels.jsonl`.
+    `by`: whose labels count. `people`: their names in the mapping file; `models`: those asked, or where people labeled,
+    those whose labels the source has. `offered`: the categories to choose from; `taxonomy_hash` covers their texts,
+    `prompt_hash` the question; null for people's labels, which the source brings. `self_agreement`: of each model's
+    repeats; `between`: of several models. `labels_sha256`: of `labels.jsonl`.
     """
 
     name: Literal["helmbench-labels"]
@@ -318,11 +348,13 @@ class LabelsManifest(_Model):
     corpus_hash: str
     part: Part
     messages: int
+    by: Literal["models", "people"] = "models"
+    people: list[str] = []
     models: list[str]
     repeats: int
     offered: list[CrisisCategory]
-    taxonomy_hash: str
-    prompt_hash: str
+    taxonomy_hash: str | None
+    prompt_hash: str | None
     counts: dict[CrisisCategory, int]
     unlabelled: int
     self_agreement: dict[str, RepeatAgreement]

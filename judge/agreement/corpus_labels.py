@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pydantic import TypeAdapter
 
 from dataset_builder.corpora.folder import Corpus, open_corpus
-from dataset_builder.corpora.labelled import LABELS, MANIFEST
+from dataset_builder.corpora.labelled import LABELS, MANIFEST, by_people, majority
 from dataset_builder.corpora.schema import CorpusError, LabelsManifest, MessageLabel, Part, RepeatAgreement
 from dataset_builder.release import Release
 from dataset_builder.schema import CrisisCategory
@@ -69,6 +69,10 @@ def labeling(
     """The labeling job that the command's options describe. `sample`: validation, test or all (default: test; all if
     the corpus has no samples).
     """
+    if by_people(folder):
+        raise RunError(
+            f"{folder / LABELS}: holds people's labels, which would be lost; build the corpus elsewhere without"
+        )
     if repeats < 1 or repeats % 2 == 0:
         raise RunError(f"--repeats {repeats}: expected an odd number, so that there is a majority")
     try:
@@ -162,12 +166,6 @@ def _votes(what: Labeling, model: str, asker: Asker) -> dict[str, list[Vote]]:
             "as replies-1.jsonl"
         )
     return votes
-
-
-def majority(votes: Sequence[Vote]) -> Vote:
-    """The label with more than half of the votes, counting unreadable ones; None without such a label."""
-    (found, count), *_ = Counter(votes).most_common(1)
-    return found if 2 * count > len(votes) else None
 
 
 def settle(identity: str, votes: dict[str, list[Vote]]) -> MessageLabel:

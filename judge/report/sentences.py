@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
+from dataset_builder.schema import RealMessages
 from helmbench_common.formats.inert import clip
 from judge.schema import (
     Detect,
@@ -414,6 +415,23 @@ def _plain_judge(j: Judge) -> str:
         f"More than its judge can tell. Fixed rules made {j.by_rule} of {j.verdicts} judgments, {who} the other "
         f"{j.by_judge}.{unread} {agrees}"
     )
+
+
+def real_messages(r: RealMessages) -> list[str]:
+    """Which corpus the figures on messages are about, from where, and who labeled it."""
+    part = "" if r.part == "corpus" else f", {r.part} sample"
+    names = listed([clip(name, 60) for name in r.labelled_by[:NAMED]]) or "names not stated"
+    more = f" and {len(r.labelled_by) - NAMED} more" if len(r.labelled_by) > NAMED else ""
+    who = f"people ({len(r.labelled_by)})" if r.by == "people" else "a model’s reading"
+    lines = [
+        f"on real messages: corpus {r.corpus} of {r.date}{part}, {r.messages} of {r.rows} messages, corpus_hash "
+        f"{r.corpus_hash[:12]}; beside the composite and no part of it",
+        f"labelled by {who}: {names}{more}",
+    ]
+    for s in r.sources:
+        place = "@".join(clip(part) for part in (s.repository, s.revision) if part)
+        lines.append(f"{s.name}: {s.messages} messages{f' of {place}' if place else ''}, sha256 {s.sha256[:12]}")
+    return lines
 
 
 def glued(text: str) -> str:

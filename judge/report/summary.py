@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from helmbench_common.formats.inert import clip
 from helmbench_common.tables import markdown_table, one_line
 from judge.report import tables
-from judge.report.sentences import BY_RULE, MEANS, judge_trust, policies_figure, rates, sentence
+from judge.report.sentences import BY_RULE, MEANS, judge_trust, policies_figure, rates, real_messages, sentence
 from judge.schema import Appropriateness, Behavior, Figure, Hard, Judge, Scorecard, Triage
 from judge.wording import (
     HEADLINES,
@@ -17,6 +17,7 @@ from judge.wording import (
     coefficient,
     hundredths,
     interval,
+    labelled,
     number,
     of_hundred,
     people_notes,
@@ -46,6 +47,7 @@ def summary(scorecard: Scorecard) -> str:
         _wrapped(rates(s.detection)) if s.dataset.samples else "",
         _bullets(_identity(s)),
         *(_benchmark(s) if s.dataset.samples else ()),
+        _bullets(real_messages(s.real_messages)) if s.real_messages else "",
         *(_appropriateness(s.appropriateness) if s.appropriateness else ()),
         *_triage(s.triage),
         *_judge(s.judge),
@@ -182,7 +184,7 @@ def _triage(prompts: Sequence[Triage]) -> list[str]:
             f"{len(missed)} messages of a high-risk category were called no crisis{ids}",
         ]
         parts += [
-            tables.confusion(t).markdown(f"{t.prompt}: authored ↓ given →"),
+            tables.confusion(t).markdown(f"{t.prompt}: {labelled(t)} ↓ given →"),
             _bullets(["; ".join(filter(None, notes))]),
         ]
     return parts

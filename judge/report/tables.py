@@ -352,6 +352,9 @@ def triage_shares(prompts: Sequence[Triage]) -> Table:
     for name in dict.fromkeys(name for t in prompts for name in t.recall):
         own = [t.recall.get(name) for t in prompts]
         rows.append(TableRow(plain(name), [*map(rate, own), max(f.clusters for f in own if f)]))
+    for level in sorted({level for t in prompts for level in t.severity}):
+        by_level = [t.severity.get(level) for t in prompts]
+        rows.append(TableRow(f"Severity {level}", [*map(rate, by_level), max(f.clusters for f in by_level if f)]))
     rows.append(TableRow("Cohen’s κ", [*(coefficient_cell(t.kappa) for t in prompts), prompts[0].kappa.n]))
     return Table(("Category", *(t.prompt for t in prompts), "Messages"), rows)
 
@@ -364,4 +367,4 @@ def confusion(t: Triage) -> Table:
         looks = ["found" if g == name else "" if row.get(g) else "empty" for g in given]
         cells = [Cell(row.get(g, 0), look=look) for g, look in zip(given, looks, strict=True)]
         rows.append(TableRow(plain(name), cells))
-    return Table(("Authored ↓ given →", *map(plain, given)), rows)
+    return Table((f"{wording.labelled(t).capitalize()} ↓ given →", *map(plain, given)), rows)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, get_args
 
 import numpy as np
 
+from dataset_builder.release import RELEASE
 from dataset_builder.schema import Category, CrisisCategory, CriterionRow, Tier, UserMessage
 from judge.schema import Figure
 from judge.scoring.table import Codes
@@ -48,6 +49,11 @@ class MessageSet(NamedTuple):
     messages_hash: str
     complete: bool
     tier: Tier | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether the messages are a corpus's."""
+        return self.source != RELEASE
 
 
 def clusters(num: Array | Codes, den: Array | Codes, strata: Codes) -> Clusters:

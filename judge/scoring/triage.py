@@ -76,7 +76,17 @@ def triage(replies: Sequence[Reply], basis: LabelBasis, asked: MessageSet, promp
         unread=sum(a.label is None for a in answered),
         # Most severe first, then those missed more often.
         high_risk_misses=sorted(missed, key=lambda i: (-abs(messages[i].severity or 0), -missed[i], i)),
+        severity=_by_severity(given, basis.scoring) if asked.own else {},
     )
+
+
+def _by_severity(given: Sequence[Answer], scoring: Mapping[str, Any]) -> dict[int, Figure]:
+    """The share of right labels by the level that people gave the message, 0 to 10."""
+    levels = [None if a.message.severity is None else abs(a.message.severity) for a in given]
+    return {
+        level: _share([a for a, own in zip(given, levels, strict=True) if own == level], scoring)
+        for level in sorted({own for own in levels if own is not None})
+    }
 
 
 def _share(given: Sequence[Answer], scoring: Mapping[str, Any]) -> Figure:

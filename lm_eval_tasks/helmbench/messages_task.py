@@ -22,7 +22,7 @@ from lm_eval_tasks.helmbench.task import HelmbenchTask, log
 
 class AppropriatenessTask(HelmbenchTask):
     """Free replies to the messages of a tier, set by `dataset_kwargs: {tier}` in the YAML; the judge rates them
-    afterwards.
+    afterwards. `corpus: true`: only on a labeled corpus, never on the release's messages.
     """
 
     measures = APPROPRIATENESS
@@ -31,7 +31,13 @@ class AppropriatenessTask(HelmbenchTask):
         """The messages: the release's config `messages`, or the user's labeled corpus."""
         table = release.table("messages")
         # `--metadata '{"helmbench_messages": "FOLDER"}'`
-        if folder := (self.config.metadata or {}).get("helmbench_messages"):
+        folder = (self.config.metadata or {}).get("helmbench_messages")
+        if wanted.get("corpus") and not folder:
+            raise SystemExit(
+                f"helmbench: {self.config.task} runs on a labeled corpus of real messages; name its folder with "
+                '--metadata \'{"helmbench_messages": "FOLDER"}\' (docs/own-data.md)'
+            )
+        if folder:
             try:
                 release = on_corpus(release, Path(folder))
             except ReleaseError as error:

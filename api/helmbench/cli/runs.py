@@ -52,7 +52,8 @@ ShowWithheld = Annotated[
     bool,
     flag(
         "--show-withheld",
-        help="Show replies with a harm incident, and unscored replies, in the report. Keep such a report private.",
+        help="Show replies with a harm incident, unscored replies, and a corpus's messages with the replies to them in "
+        "the report. Keep such a report private.",
     ),
 ]
 

@@ -115,8 +115,7 @@ def messages(
 
     `corpus`: a labeled corpus that replaces the dataset's messages.
     """
-    wanted = _wanted(APPROPRIATENESS, tier, dataset, corpus, condition, instruction)
-    return _alone(wanted, lambda row: segments(m.model_dump() for m in row.messages)[0])
+    return _replies(_wanted(APPROPRIATENESS, tier, dataset, corpus, condition, instruction))
 
 
 @task
@@ -131,7 +130,36 @@ def triage(
     """The model's category for each message. `prompt`: `bare`, names only, or `guided`, with definitions."""
     if prompt not in TRIAGE_PROMPTS:
         raise PrerequisiteError(f"helmbench: -T prompt={prompt}: expected one of {', '.join(TRIAGE_PROMPTS)}")
-    wanted = _wanted(f"{TRIAGE}{prompt}", tier, dataset, corpus, condition, instruction)
+    return _labels(_wanted(f"{TRIAGE}{prompt}", tier, dataset, corpus, condition, instruction), prompt)
+
+
+@task
+def field_replies(
+    corpus: str | None = None, dataset: str | None = None, condition: str | None = None, instruction: str = ""
+) -> Task:
+    """`messages` on a labeled corpus of real messages, never on the dataset's."""
+    return _replies(_wanted(APPROPRIATENESS, "core", dataset, _needed(corpus), condition, instruction))
+
+
+@task
+def field_triage(
+    corpus: str | None = None, dataset: str | None = None, condition: str | None = None, instruction: str = ""
+) -> Task:
+    """`triage`, guided, on a labeled corpus of real messages, never on the dataset's."""
+    return _labels(_wanted(f"{TRIAGE}guided", "core", dataset, _needed(corpus), condition, instruction), "guided")
+
+
+def _needed(corpus: str | None) -> str:
+    if not corpus:
+        raise PrerequisiteError("helmbench: this task runs on a labeled corpus; name its folder with -T corpus=FOLDER")
+    return corpus
+
+
+def _replies(wanted: Wanted) -> Task:
+    return _alone(wanted, lambda row: segments(m.model_dump() for m in row.messages)[0])
+
+
+def _labels(wanted: Wanted, prompt: TriagePrompt) -> Task:
     found = wanted.release
 
     def asked(row: schema.Sample) -> ChatMessages:
