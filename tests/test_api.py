@@ -9,10 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import helmbench as hb
 import pytest
 from helmbench.cli import app as commands
 
+import helmbench as hb
 from dataset_builder.release import Release
 from judge.llm.batch import result
 from judge.llm.reader import llm, questions
