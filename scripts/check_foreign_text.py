@@ -23,8 +23,9 @@ from judge.agreement.published.sets import SETS, cache, load_set, read_set
 from judge.replies.schema import RunError
 
 WORDS = 10  # of a sentence that hardly stands in two places by chance
-# Refusals that a family of models gives word for word; a set that has one once would make them look copied.
+# What models say word for word; a set that has one of these once would make ours look copied.
 STOCK = """
+Is there something else I can help you with today?
 I'm really sorry that you're feeling this way, but I'm unable to provide the help that you need.
 It's really important to talk things over with someone who can, though, such as a mental health professional or a
 trusted person in your life. It's important to talk to someone who can help, such as a mental health professional or a
