@@ -190,6 +190,15 @@ def test_peoples_labels_come_with_the_corpus(tmp_path: Path, release: Release) -
         assert (source.repository, source.revision) == ("https://example.org/kitchen", "0123abc")
         assert source.files == {"forum.jsonl": file}
         assert (source.sha256 == file) == (source.query is None) == place.startswith("path")
+    # One field that maps people to labels, and a repository that the whole mapping names.
+    listed = PEOPLE.format(place="query: \"SELECT *, {'anna': a, 'ben': b} AS people FROM 'forum.jsonl'\"")
+    whole = f"name: kitchen\nrepository: example/kitchen\ncommit: {'0' * 40}\n"
+    named = listed.replace("{anna: a, ben: b}", "people").replace("    repository: https://example.org/kitchen\n", "")
+    (tmp_path / "map.yaml").write_text(named.replace("name: kitchen\n", whole, 1), encoding="utf-8")
+    (source,) = build(tmp_path / "map.yaml", tmp_path / "mapped").sources
+    assert (source.repository, source.revision) == ("example/kitchen", "0123abc")
+    assert (tmp_path / "mapped/labels.jsonl").read_bytes() == (tmp_path / "corpus/labels.jsonl").read_bytes()
+    assert LabelsManifest.model_validate_json((tmp_path / "mapped/labels.json").read_bytes()).people == ["anna", "ben"]
     found = [json.loads(line) for line in (tmp_path / "corpus" / "labels.jsonl").read_text().splitlines()]
     assert [x["label"] for x in found] == ["no_crisis", "suicidal_ideation", "suicidal_ideation", None, "self_harm"]
     assert {x["rater"] for x in found} == {"people"}
@@ -203,7 +212,7 @@ def test_peoples_labels_come_with_the_corpus(tmp_path: Path, release: Release) -
     with pytest.raises(RunError, match="holds people's labels, which would be lost"):
         labeling(tmp_path / "corpus", release, ["judge-1"])
     for field, value, error in (
-        ("a", "2", "label 'a' is '2'; expected one of suicidal_ideation"),
+        ("a", "2", "'a' is '2'; expected one of suicidal_ideation"),
         ("level", "high", "severity is 'high'; expected a whole number from 0 to 10"),
     ):
         (tmp_path / "forum.jsonl").write_text(json.dumps(RATED[0] | {field: value}) + "\n", encoding="utf-8")

@@ -267,7 +267,7 @@ def finish(work: Work, out: Path, tell: Tell = lambda step, done: None) -> Corpu
         licences[shard.source].update(summary["licences"])
         forums |= {shard.source} if summary["forum"] else set()
     summaries = [
-        _summary(opened, work.noted(n), licences[name], kept[name], name in forums)
+        _summary(opened, work, n, licences[name], kept[name], name in forums)
         for n, opened in enumerate(work.opened)
         for name in [opened.source.name]
     ]
@@ -346,16 +346,16 @@ def _copies(work: Work, shards: list[Shard], tell: Tell) -> dict[int, Dropped]:
     return copies
 
 
-def _summary(opened: Opened, noted: Any, licences: set[str | None], kept: int, forum: bool) -> SourceSummary:
-    source = opened.source
+def _summary(opened: Opened, work: Work, n: int, licences: set[str | None], kept: int, forum: bool) -> SourceSummary:
+    source, recipe, noted = opened.source, work.loaded.recipe, work.noted(n)
     readings = {clean.read_licence(licence) for licence in licences or {source.licence}}
     if forum:
         readings.add(clean.LicenceReading(False, f"a forum: {clean.FORUM}"))
     return SourceSummary(
         name=source.name,
         place=opened.place,
-        repository=source.repository,
-        revision=opened.revision,
+        repository=source.repository or recipe.repository,
+        revision=opened.revision or recipe.commit,
         date=source.date,
         sha256=noted["sha256"],
         query=hashlib.sha256(source.query.encode()).hexdigest() if source.query else None,

@@ -48,13 +48,15 @@ def of_people(document: Document, identity: str) -> MessageLabel:
 
 def write_labels(folder: Path, corpus: CorpusManifest, recipe: Recipe, lines: Iterable[bytes]) -> None:
     """Writes people's labels of all rows, in their order, and their manifest. `lines`: those of `of_people`."""
-    counts = Counter[CrisisCategory | None]()
+    counts, people, models = Counter[CrisisCategory | None](), set[str](), set[str]()
     with (folder / LABELS).open("wb") as file:
         for line in lines:
-            counts[MessageLabel.model_validate_json(line).label] += 1
+            own = MessageLabel.model_validate_json(line)
+            counts[own.label] += 1
+            people |= {*own.votes}
+            models |= {*own.models}
             file.write(line)
-    sources = recipe.labelled
-    words = {*counts, *(name for s in sources for name in s.values.values())}
+    words = {*counts, *(name for s in recipe.labelled for name in s.values.values())}
     offered = [name for name in get_args(CrisisCategory) if name in words]
     manifest = LabelsManifest(
         name="helmbench-labels",
@@ -63,8 +65,8 @@ def write_labels(folder: Path, corpus: CorpusManifest, recipe: Recipe, lines: It
         part="corpus",
         messages=corpus.rows,
         by=PEOPLE,
-        people=sorted({who for s in sources for who in s.fields.labels}),
-        models=sorted({who for s in sources for who in s.fields.models}),
+        people=sorted(people),
+        models=sorted(models),
         repeats=1,
         offered=offered,
         taxonomy_hash=None,

@@ -6,18 +6,18 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import chdir
 from itertools import chain, groupby
 from pathlib import Path
 from reprlib import Repr
-from typing import Any, NamedTuple, NoReturn, get_args
+from typing import Any, NamedTuple, NoReturn, TypeVar, get_args
 
 from pydantic import ValidationError
 
 from dataset_builder.corpora.clean import normal_licence
 from dataset_builder.corpora.mask import is_post
-from dataset_builder.corpora.schema import CorpusError, Document, Fields, Recipe, Role, Source, Turn, Votes
+from dataset_builder.corpora.schema import CorpusError, Document, Fields, Recipe, Role, Source, Turn
 from dataset_builder.reading.markdown import closest
 from dataset_builder.schema import CrisisCategory
 from helmbench_common import jsonl
@@ -35,6 +35,7 @@ QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 SHORT = Repr()
 SHORT.maxstring = SHORT.maxother = 60
 Row = tuple[int, dict[str, Any]]
+Label = TypeVar("Label", bound=str)
 
 
 class RowError(Exception):
@@ -335,29 +336,37 @@ def _labeled(document: Document, source: Source, row: dict[str, Any]) -> Documen
     """The document with the categories that people and models gave it. Raises RowError."""
     fields = source.fields
     return document._replace(
-        people=_votes(source, fields.labels, row),
-        models=_votes(source, fields.models, row),
-        settled=_category(source, fields.settled, row.get(fields.settled)) if fields.settled else None,
+        people=tuple(labels_of(source, fields.labels, row, CATEGORIES).items()),
+        models=tuple(labels_of(source, fields.models, row, CATEGORIES).items()),
+        settled=labels_of(source, {"": fields.settled}, row, CATEGORIES)[""] if fields.settled else None,
     )
 
 
-def _votes(source: Source, columns: dict[str, str] | str, row: dict[str, Any]) -> Votes:
+def labels_of(
+    source: Source, columns: Mapping[str, str] | str, row: Mapping[str, Any], scale: Sequence[Label]
+) -> dict[str, Label | None]:
+    """Labels by rater, in our words; None for an empty cell. `columns`: by rater, or one that maps raters to labels.
+
+    Raises RowError for a label that isn't on the scale.
+    """
     if isinstance(columns, str):
-        return tuple((str(who), _category(source, columns, value)) for who, value in (row.get(columns) or {}).items())
-    return tuple((who, _category(source, column, row.get(column))) for who, column in columns.items())
-
-
-def _category(source: Source, column: str, value: object) -> CrisisCategory | None:
-    """A label as a category; None if the cell is empty."""
-    said = (_text(value, column) or "").strip()
-    known = {name: name for name in CATEGORIES} | source.values
-    for word in (said, said.removesuffix(".0")):  # tables write a number with gaps as 3.0
-        for category in CATEGORIES:
-            if known.get(word) == category:
-                return category
-    if said:
-        raise RowError(f"label '{column}' is '{_short(said)}'; expected one of {', '.join(known)}, or `values`")
-    return None
+        own = row[columns] or {}
+        if not isinstance(own, dict):
+            raise RowError(f"'{columns}' is a {type(own).__name__}; expected labels by person")
+        values = [(str(who), columns, value) for who, value in own.items()]
+    else:
+        values = [(who, column, row[column]) for who, column in columns.items()]
+    found: dict[str, Label | None] = {}
+    for who, column, value in values:
+        # Published files write NaN for a missing label, and a number with gaps as 3.0.
+        word = "" if value is None or value != value else str(value).strip().removesuffix(".0")
+        label = source.values.get(word, word)
+        found[who] = next((own for own in scale if own == label), None)
+        if word and found[who] is None:
+            raise RowError(
+                f"'{column}' is {_short(label)!r}; expected one of {', '.join(scale)}, or a word in `values`"
+            )
+    return found
 
 
 def _turns(source: Source, row: dict[str, Any]) -> tuple[Turn, ...]:

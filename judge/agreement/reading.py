@@ -7,13 +7,11 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
-from dataset_builder.prompts import PLAIN
 from dataset_builder.release import Release
 from dataset_builder.schema import Strict
 from helmbench_common import jsonl
@@ -21,21 +19,16 @@ from helmbench_common.files import write_whole
 from helmbench_common.hashing import digest
 from helmbench_common.pages import environment, inlined
 from helmbench_common.tables import Cell, Table, TableRow
-from judge.agreement.answers import JudgeLabel, JudgeLabels, Passes, Task, examine, row_of
-from judge.agreement.cases import Case, read_cases
+from judge.agreement.cases import read_cases
 from judge.agreement.published.labeled_set import ANSWER, HALVES, REFUSAL, Item, LabeledSet, Scale
 from judge.agreement.published.sets import SETS, read_set
-from judge.agreement.validation import asked_by, asking
+from judge.agreement.validation import asked_by, asking, judged
 from judge.llm.asking import Asker, announce
 from judge.llm.questions import roles
-from judge.offline import judge as offline
 from judge.panel import base, majority, median
-from judge.rules.answers import conduct
 from judge.schema import OUTCOMES, RATINGS, VERDICTS, LabelKind, LabelledRows
 from judge.statistics import coefficients as c
-from judge.statistics.coefficients import Array
 from judge.statistics.estimate import Estimate
-from judge.verdicts import JudgeIdentity
 from judge.wording import NONE, coefficient, coefficient_cell, hundredths, limits, percent
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -80,8 +73,8 @@ class SystemRow(Strict):
     unscored: int
     labels: dict[str, Estimate]
     score: Estimate
-    low_bound: float | None
-    high_bound: float | None
+    low_bound: float
+    high_bound: float
     people: Estimate | None
     rank: int | None
 
@@ -144,20 +137,7 @@ def read(what: LabeledSet, release: Release, names: Sequence[str], asker: Asker)
 
 
 def _readings(what: LabeledSet, release: Release, name: str, asker: Asker, hashes: Mapping[str, str]) -> list[Reading]:
-    if what.kind == "refusal":
-        refused = {"refused": REFUSAL, None: ANSWER}
-        states = {i.id: conduct(i.reply) for i in what.items}
-        labels: JudgeLabels = {
-            name: JudgeLabel(refused.get(state), None if state in refused else state, by_rule=True)
-            for name, state in states.items()
-        }
-        identity = JudgeIdentity(offline.NAME, None)
-    else:
-        cases = [Case(i.id, i.by, i.said, i.reply or " ", i.country) for i in what.items]
-        (judged,) = examine(
-            release, name, [Task(what.kind, [row_of(case) for case in cases])], asker, Passes(1, (PLAIN,))
-        )
-        identity, labels = judged.identity, judged.repeats[0]
+    identity, (labels,) = judged(what, release, name, asker)
     return [
         Reading(
             id=item.id.removesuffix(f" {item.by}"),  # as `helmbench annotate` names cases of several criteria
@@ -211,49 +191,10 @@ def tabulated(what: LabeledSet, release: Release, readings: Sequence[Sequence[Re
     groups: dict[tuple[str, str], list[int]] = {}
     for n, item in enumerate(what.items):
         groups.setdefault((item.by, item.system), []).append(n)
-    rows = []
-    for (question, system), own in groups.items():
-        scale = _scale(what, what.items[own[0]], release)
-        points = {label: float(label) if _numbers(scale) else float(label == scale[-1]) for label in scale}
-        low, high = (float(scale[0]), float(scale[-1])) if _numbers(scale) else (0.0, 1.0)
-        kin = np.array([what.items[n].family or what.items[n].id for n in own])
-        given = [labels[n] for n in own]
-        heard = np.array([label is not None for label in given])
-        said = np.array([label or "" for label in given])[heard]
-        score = np.array([points[label] for label in said])
-        people = [what.scale.common(what.items[n]) for n in own]
-        theirs = {
-            label: float(label) if _numbers(what.scale.labels) else float(label == what.scale.labels[-1])
-            for label in what.scale.labels
-        }
-        labeled = np.array([label is not None for label in people])
-
-        span = (low, high) if _numbers(scale) else None
-
-        def figure(values: Array, clusters: NDArray[Any], span: tuple[float, float] | None = span) -> Estimate:
-            codes = np.unique(clusters, return_inverse=True)[1]
-            return c.mean(values, codes, *span) if span else c.share(values, codes)
-
-        missing = int((~heard).sum())
-        rows.append(
-            SystemRow(
-                question=question,
-                system=system,
-                cases=len(own),
-                families=len(np.unique(kin)),
-                unscored=missing,
-                labels={
-                    x: c.share((said == x).astype(float), np.unique(kin[heard], return_inverse=True)[1]) for x in scale
-                },
-                score=figure(score, kin[heard]),
-                low_bound=float((score.sum() + missing * low) / len(own)),
-                high_bound=float((score.sum() + missing * high) / len(own)),
-                people=figure(np.array([theirs[x] for x in people if x is not None]), kin[labeled])
-                if labeled.any()
-                else None,
-                rank=None,
-            )
-        )
+    rows = [
+        _row(what, _scale(what, what.items[own[0]], release), [(what.items[n], labels[n]) for n in own])
+        for own in groups.values()
+    ]
     ranked = _ranked(rows)
     return ReadTable(
         set=what.name,
@@ -265,6 +206,38 @@ def tabulated(what: LabeledSet, release: Release, readings: Sequence[Sequence[Re
         systems=ranked,
         spearman=_spearman(ranked),
         notes=list(what.notes),
+    )
+
+
+def _row(what: LabeledSet, scale: Sequence[str], own: Sequence[tuple[Item, str | None]]) -> SystemRow:
+    """One system's row, from its cases with the judge's labels. `scale`: the labels that a judge can give."""
+    numbers = _numbers(scale)
+    low, high = (float(scale[0]), float(scale[-1])) if numbers else (0.0, 1.0)
+    kin = np.unique([item.family or item.id for item, _ in own], return_inverse=True)[1]
+
+    def figure(labels: Sequence[str | None], best: str) -> Estimate:
+        points = [float(label) if numbers else float(label == best) for label in labels if label is not None]
+        clusters = kin[[label is not None for label in labels]]
+        return c.mean(np.array(points), clusters, low, high) if numbers else c.share(np.array(points), clusters)
+
+    given = [label for _, label in own]
+    read = [label for label in given if label is not None]
+    score, missing = figure(given, scale[-1]), len(given) - len(read)
+    total = (score.value or 0.0) * len(read)
+    people = [what.scale.common(item) for item, _ in own]
+    inside = kin[[label is not None for label in given]]
+    return SystemRow(
+        question=own[0][0].by,
+        system=own[0][0].system,
+        cases=len(own),
+        families=int(kin.max()) + 1,
+        unscored=missing,
+        labels={x: c.share(np.array([float(label == x) for label in read]), inside) for x in scale},
+        score=score,
+        low_bound=(total + missing * low) / len(own),
+        high_bound=(total + missing * high) / len(own),
+        people=figure(people, what.scale.labels[-1]) if any(people) else None,
+        rank=None,
     )
 
 
@@ -362,7 +335,7 @@ def _share_cell(m: Estimate | None) -> Cell:
 
 
 def _bounds(row: SystemRow, numbers: bool) -> str:
-    if row.low_bound is None or row.high_bound is None or not row.unscored:
+    if not row.unscored:
         return NONE
     if numbers:
         return f"{hundredths(row.low_bound)} to {hundredths(row.high_bound)}"

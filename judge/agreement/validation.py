@@ -21,7 +21,7 @@ from dataset_builder.prompts import PLAIN
 from dataset_builder.release import Release
 from dataset_builder.schema import Strict
 from helmbench_common.files import write_whole
-from judge.agreement.answers import Passes, Task, examine, is_offline, row_of
+from judge.agreement.answers import JudgeLabel, JudgeLabels, Passes, Task, examine, is_offline, row_of
 from judge.agreement.calibration import Confusion, confusion_of
 from judge.agreement.cases import Case
 from judge.agreement.published.labeled_set import ANSWER, REFUSAL, Item, LabeledSet, Scale
@@ -35,6 +35,7 @@ from judge.schema import LabelKind, PeopleFigures, PeopleSet
 from judge.statistics.agreement import Readings
 from judge.statistics.coefficients import Weighting
 from judge.statistics.estimate import Estimate
+from judge.verdicts import JudgeIdentity
 
 FOLDER = "validation"  # in a judge's folder: one file for each set and half
 WIDEST = 10
@@ -124,24 +125,33 @@ def validate(what: LabeledSet, release: Release, name: str, asker: Asker, repeat
         raise RunError(f"{what.name}: a rule that all judges share reads its labels; expected --judge offline")
     elif asker.endpoint is not None:
         announce(len(what.items), f"set {what.name}", asker.endpoint.base_url)
-    if what.kind == "refusal":
-        said = {"refused": REFUSAL, None: ANSWER}  # an empty or cut-off reply is neither
-        passes: list[Answers] = [{item.id: said.get(conduct(item.reply)) for item in what.items}]
-        key = None
-    else:
-        # A blank replaces an empty reply, which a rule would decide.
-        rows = [row_of(Case(item.id, item.by, item.said, item.reply or " ", item.country)) for item in what.items]
-        (judged,) = examine(release, name, [Task(what.kind, rows)], asker, Passes(repeats, (PLAIN,)))
-        passes, key = (
-            [{k: own.label for k, own in each.items()} for each in judged.repeats],
-            judged.identity.prompt_hash,
-        )
+    identity, passes = judged(what, release, name, asker, repeats)
     asked = asked_by(what.kind, {item.by for item in what.items}, release)
-    source = Source(offline.NAME if is_offline(name) else name, key, release.manifest.version, asked)
-    figures = measured(what, passes, source)
+    source = Source(identity.name, identity.prompt_hash, release.manifest.version, asked)
+    figures = measured(what, [{k: own.label for k, own in each.items()} for each in passes], source)
     path = place(asker.home, name, is_offline(name)) / f"{what.name}-{what.rows}.json"
     write_whole(path, figures.model_dump_json(indent=2) + "\n")
     return figures, path
+
+
+def judged(
+    what: LabeledSet, release: Release, name: str, asker: Asker, repeats: int = 1
+) -> tuple[JudgeIdentity, list[JudgeLabels]]:
+    """A judge's labels of every item, by id, in each of its passes. Refusals are read by a rule that all judges share.
+    `release`: as `asking` returns it.
+    """
+    if what.kind == "refusal":
+        said = {"refused": REFUSAL, None: ANSWER}  # an empty or cut-off reply is neither
+        states = {item.id: conduct(item.reply) for item in what.items}
+        labels = {
+            key: JudgeLabel(said.get(state), None if state in said else state, by_rule=True)
+            for key, state in states.items()
+        }
+        return JudgeIdentity(offline.NAME, None), [labels]
+    # A blank replaces an empty reply, which a rule would decide.
+    rows = [row_of(Case(item.id, item.by, item.said, item.reply or " ", item.country)) for item in what.items]
+    (found,) = examine(release, name, [Task(what.kind, rows)], asker, Passes(repeats, (PLAIN,)))
+    return found.identity, found.repeats
 
 
 def asking(what: LabeledSet, release: Release) -> Release:

@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
-from dataset_builder.corpora.read import Loaded, Opened, RowError, check_fields, document, open_source
-from dataset_builder.corpora.schema import Asks, CorpusError, Source, Turn
+from dataset_builder.corpora.read import Loaded, Opened, RowError, check_fields, document, labels_of, open_source
+from dataset_builder.corpora.schema import Asks, CorpusError, Turn
 from dataset_builder.release import Release
 from dataset_builder.schema import CriterionRow
 from helmbench_common.formats.refused import FormatError
@@ -193,14 +193,8 @@ def _item(
         return "" if value is None else plain(str(value))
 
     def given(columns: Mapping[str, str] | str) -> dict[str, str]:
-        if isinstance(columns, str):
-            own = row[columns] or {}
-            if not isinstance(own, dict):
-                raise ValueError(f"'{columns}' is a {type(own).__name__}; expected labels by person")
-            values = [(str(who), columns, value) for who, value in own.items()]
-        else:
-            values = [(who, column, row[column]) for who, column in columns.items()]
-        return {who: _label(opened.source, c, value, scale) for who, c, value in values if _present(value)}
+        found = labels_of(opened.source, columns, row, scale.labels)
+        return {who: label for who, label in found.items() if label is not None}
 
     labels = given(fields.labels)
     settled = given({"": fields.settled} if fields.settled else {}).get("")
@@ -242,18 +236,6 @@ def _number(field: str, row: Mapping[str, Any]) -> int:
         return int(row[field])
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"'{field}' is {named(str(row[field]))[:40]!r}; expected the row's number") from None
-
-
-def _present(value: object) -> bool:
-    return value not in (None, "") and value == value  # published files write NaN for a missing label
-
-
-def _label(source: Source, field: str, value: object, scale: Scale) -> str:
-    word = f"{value:g}" if isinstance(value, float) else str(value)
-    label = source.values.get(word, word)
-    if label not in scale.labels:
-        raise ValueError(f"'{field}' is {named(label)[:40]!r}; expected one of {', '.join(scale.labels)}")
-    return label
 
 
 def _conversation(turns: Iterable[Turn]) -> list[Turn]:
