@@ -322,8 +322,8 @@ def table(found: ReadTable) -> str:
             )
     said += [f"- {note}" for note in found.notes]
     said.append(
-        "95 % intervals in brackets; replies to one message are one observation. Bounds: if every unread reply had the "
-        "worst or the best label. Less than 80 % read: no rank."
+        "95 % intervals in brackets; replies to one message count as one observation. Bounds: the figure if every "
+        "unread reply had the worst label, or the best. A system of which less than 80 % was read has no rank."
     )
     return "\n\n".join(said)
 
