@@ -200,12 +200,12 @@ def test_a_set_is_fetched_at_its_commit(read: Read, tmp_path: Path, monkeypatch:
     origin, where, cache = tmp_path / "host/a/b", tmp_path / "own", tmp_path / "field"
     for folder in (origin, where):
         folder.mkdir(parents=True)
-        log(folder, "a m1 PASS")
+        log(folder, "a m1 PASS PASS")
     git = ["git", "-C", str(origin), "-c", "user.name=t", "-c", "user.email=t@example.org"]
     for words in (["init", "-q"], ["add", "log.jsonl"], ["commit", "-qm", "x"]):
         subprocess.run([*git, *words], check=True)
     commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    own = log(where, "a m1 PASS", repository="a/b", commit=commit)
+    own = log(where, "a m1 PASS PASS", repository="a/b", commit=commit)
     pinned = where / "kettles.sha256"
     pinned.write_text(f"{sha256(origin / 'log.jsonl', '')}  log.jsonl\n", encoding="utf-8")
     monkeypatch.setenv("HELMBENCH_GIT", (tmp_path / "host").as_uri())
@@ -213,11 +213,15 @@ def test_a_set_is_fetched_at_its_commit(read: Read, tmp_path: Path, monkeypatch:
     fetch = ["field", "fetch", str(own)]
     assert main(fetch) == 0
     assert read(own, "--from", str(cache / "kettles")).table["source"] == f"a/b@{commit}"
+    corpus = ["corpus", str(own), "--out", str(tmp_path / "corpus"), "--from", str(cache / "kettles")]
+    assert main(corpus) == 0
+    assert (tmp_path / "corpus/MANIFEST.json").exists()
+    assert not (tmp_path / "corpus/labels.json").exists()  # its labels are of the replies
     (cache / "kettles/log.jsonl").write_text("{}\n", encoding="utf-8")
     capsys.readouterr()
-    assert read(own, "--from", str(cache / "kettles")).code == 2
     changed = f"{cache / 'kettles/log.jsonl'}: has changed; expected the file of a/b at commit {commit[:12]}\n"
-    assert capsys.readouterr().err == changed
+    assert (read(own, "--from", str(cache / "kettles")).code, main(corpus)) == (2, 2)
+    assert capsys.readouterr().err == changed * 2
     assert main(fetch) == 0  # restores it
     pinned.write_text(f"{'0' * 64}  log.jsonl\n", encoding="utf-8")
     assert main(fetch) == 2

@@ -48,9 +48,12 @@ Tell = Callable[[str, int], None]
 
 
 class Work(NamedTuple):
-    """What every stage needs: the mapping file, its sources (without rows), the folder, and messages per shard."""
+    """What every stage needs: the mapping file, its sources (without rows) and where they are, the folder of shards,
+    and messages per shard.
+    """
 
     loaded: Loaded
+    home: Path
     opened: list[Opened]
     folder: Path
     size: int
@@ -73,10 +76,12 @@ def build(
     tell: Tell = lambda step, done: None,
     shards: Path | None = None,
     size: int | None = None,
+    home: Path | None = None,
 ) -> CorpusManifest:
     """Builds the corpus that the mapping file describes into `out`, replacing any earlier corpus there.
 
-    The result depends only on the mapping file and the sources, not on `jobs`, `shards`, `size` or the day.
+    `home`: the folder with the sources' files; None for the mapping file's own. The result depends only on the mapping
+    file and the sources, not on `jobs`, `shards`, `size` or the day.
     `shards`: a folder that keeps finished shards if the run is killed, so that the same call resumes; removed at the
     end. `size`: messages per shard, which determines memory use. Calls `tell(step, messages done)` periodically.
 
@@ -86,9 +91,10 @@ def build(
         ChildProcessError: a process was killed.
         OSError: a file can't be written.
     """
-    loaded, opened = opened_sources(recipe_path, out)
+    home = home or recipe_path.parent
+    loaded, opened = opened_sources(recipe_path, home, out)
     with replacing(out) as staging:
-        work = Work(loaded, opened, shards or staging / "shards", size or (SHARD if shards else SMALL_SHARD))
+        work = Work(loaded, home, opened, shards or staging / "shards", size or (SHARD if shards else SMALL_SHARD))
         claim(work)
         try:
             for n in range(len(opened)):
@@ -124,12 +130,16 @@ def _clean_all(work: Work, jobs: int, tell: Tell) -> None:
             tell("clean", total * done // len(shards))
 
 
-def opened_sources(recipe_path: Path, out: Path) -> tuple[Loaded, list[Opened]]:
-    """The mapping file and its sources (without rows), if they can be read and `out` may be written.
+def opened_sources(recipe_path: Path, home: Path, out: Path) -> tuple[Loaded, list[Opened]]:
+    """The mapping file and its sources in `home` (without rows), if they can be read and `out` may be written.
 
     Raises the same errors as `build`.
     """
     loaded = load_recipe(recipe_path)
+    if loaded.recipe.asks and loaded.recipe.asks.kind != "category":  # the labels are of the replies
+        plain: dict[str, Any] = {"labels": {}, "models": {}, "settled": None}
+        sources = [s.model_copy(update={"fields": s.fields.model_copy(update=plain)}) for s in loaded.recipe.sources]
+        loaded = loaded._replace(recipe=loaded.recipe.model_copy(update={"sources": sources}))
     if out.exists() and not replaceable(out, "helmbench-corpus"):
         raise FileExistsError(f"{out}: not a corpus folder; expected an empty folder or an earlier corpus")
     if (out / "judge").exists() or ((out / "labels.jsonl").exists() and not by_people(out)):
@@ -137,7 +147,7 @@ def opened_sources(recipe_path: Path, out: Path) -> tuple[Loaded, list[Opened]]:
             f"{out}: holds labels or judges' answers, which would be lost; build elsewhere, and move its folder judge/ "
             "there to reuse answers"
         )
-    opened = [open_source(source, recipe_path.parent) for source in loaded.recipe.sources]
+    opened = [open_source(source, home) for source in loaded.recipe.sources]
     return loaded, [source._replace(rows=iter(())) for source in opened]
 
 
@@ -173,9 +183,9 @@ def read(work: Work, n: int) -> None:
     done = work.folder / "read" / f"{n:04d}.json"
     if done.exists():
         return
-    opened = open_source(work.opened[n].source, work.loaded.path.parent)
+    opened = open_source(work.opened[n].source, work.home)
     hasher, count, shards = hashlib.sha256(), 0, 0
-    for batch in clean.batches(documents(opened, work.loaded.path.parent), work.size):
+    for batch in clean.batches(documents(opened, work.home), work.size):
         text = jsonl.lines(document._asdict() for document in batch)
         write_whole(done.with_name(f"{n:04d}-{shards:06d}.jsonl"), text, private=True)
         if not opened.sha256:

@@ -50,8 +50,8 @@ def stages(mapping: Path, out: Path, shards: Path, tasks: int, size: int = SHARD
 
     `size`: messages per shard. Each stage requires the previous one to be finished. Raises like `build.build`.
     """
-    loaded, opened = opened_sources(mapping, out)
-    work = Work(loaded, opened, shards, size)
+    loaded, opened = opened_sources(mapping, mapping.parent, out)
+    work = Work(loaded, mapping.parent, opened, shards, size)
     claim(work)
     steps = [
         (Step("read", work, _sources, read), len(opened)),

@@ -16,7 +16,7 @@ import typer
 from dataset_builder.prompts import CONTENT
 from helmbench.cli import common
 from helmbench.cli.common import FAILED, app, ending, exits, figures, refusing, say
-from helmbench.cli.options import Dataset, Json, Quiet, flag
+from helmbench.cli.options import Dataset, From, Json, Quiet, flag
 
 Content = Annotated[
     Path,
@@ -265,10 +265,14 @@ def review(
 )
 def corpus(
     mapping: Annotated[
-        Path,
-        typer.Argument(metavar="MAPPING", help="YAML file that names the sources, their fields, limits and samples."),
+        str,
+        typer.Argument(
+            metavar="MAPPING",
+            help="YAML file that names the sources, their fields, limits and samples; or a set of `field list`.",
+        ),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder to write. An earlier corpus there is replaced.")],
+    source: From = None,
     jobs: Annotated[
         int, typer.Option(metavar="N", show_default="one per core, at most 8", help="Worker processes.")
     ] = min(8, os.cpu_count() or 1),
@@ -282,18 +286,24 @@ def corpus(
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Clean messages of your own into a corpus: masked, deduplicated, dated and hashed.
+    """Clean people's messages into a corpus: masked, deduplicated, dated and hashed.
 
-    Reads the sources that MAPPING names (docs/own-data.md). Writes the corpus folder, for `helmbench label`.
+    Reads the sources that MAPPING names (docs/own-data.md), or a published set. Writes the corpus folder, for
+    `helmbench label`.
 
     Example: helmbench corpus mapping.yaml --out corpus
     """
     from dataset_builder.corpora import build
+    from dataset_builder.corpora.read import load_recipe
+    from judge.agreement.published import sets
 
     started = time.perf_counter()
     with refusing():
+        loaded = load_recipe(sets.mapping_of(mapping))
+        home = sets.located(loaded, source)
+        sets.check_files(loaded, home)
         with _bar(quiet) as tell:
-            manifest = build.build(mapping, out, max(1, jobs), tell, shards)
+            manifest = build.build(loaded.path, out, max(1, jobs), tell, shards, home=home)
         say(build.summary(out, manifest, time.perf_counter() - started), quiet)
 
 

@@ -50,6 +50,15 @@ RunDataset = Annotated[
 ]
 Json = Annotated[bool, flag("--json", help="Print all figures as JSON instead of tables.")]
 JsonFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the figures as JSON to FILE.")]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="DIR_OR_ID",
+        help="Where the set's files are: a checkout of its repository, or a Hub dataset OWNER/NAME, which is "
+        "downloaded. Default: what `helmbench field fetch` fetched, or the mapping file's folder.",
+    ),
+]
 Quiet = Annotated[bool, flag("--quiet", "-q", help="Print errors only.")]
 RunDir = Annotated[
     Path | None,

@@ -9,7 +9,7 @@ import typer
 
 from dataset_builder.prompts import WORDINGS
 from helmbench.cli.common import CAPPED, FAILED, OK, PEOPLE, app, exits, figures, note, say
-from helmbench.cli.options import Asking, BaseUrl, Dataset, Json, JsonFile, Quiet, RunPlace, flag, grouped
+from helmbench.cli.options import Asking, BaseUrl, Dataset, From, Json, JsonFile, Quiet, RunPlace, flag, grouped
 
 annotate = typer.Typer(
     no_args_is_help=True, help="Export a blinded labeling sheet for a person, and import the labels.", epilog=exits()
@@ -29,15 +29,6 @@ Rater = Annotated[
 ]
 Sample = Literal["validation", "test", "all"]
 Half = Literal["all", "odd", "even"]
-From = Annotated[
-    str | None,
-    typer.Option(
-        "--from",
-        metavar="DIR_OR_ID",
-        help="Where the set's files are: a checkout of its repository, or a Hub dataset OWNER/NAME, which is "
-        "downloaded. Default: what `helmbench field fetch` fetched, or the mapping file's folder.",
-    ),
-]
 
 
 @app.command(rich_help_panel=PEOPLE, epilog=exits(CAPPED))

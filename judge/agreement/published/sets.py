@@ -41,12 +41,19 @@ def read_set(name: str, source: Path | str | None, rows: LabelledRows, release: 
     return read_mapping(loaded, folder, rows, release)
 
 
+def mapping_of(name: str) -> Path:
+    """The mapping file of a set, or `name` if it is one."""
+    if name in SETS:
+        return MAPPINGS / f"{name}.yaml"
+    if name.endswith((".yaml", ".yml")):
+        return Path(name)
+    raise RunError(f"{shown(name)}: unknown set; expected one of {', '.join(SETS)}, or a mapping file (.yaml)")
+
+
 def load_set(name: str) -> Loaded:
-    """The mapping file of a set."""
-    if name not in SETS and not name.endswith((".yaml", ".yml")):
-        raise RunError(f"{shown(name)}: unknown set; expected one of {', '.join(SETS)}, or a mapping file (.yaml)")
+    """The mapping file of a set, read."""
     try:
-        return load_recipe(MAPPINGS / f"{name}.yaml" if name in SETS else Path(name))
+        return load_recipe(mapping_of(name))
     except CorpusError as error:
         raise RunError(str(error)) from None
 
