@@ -69,7 +69,7 @@ def test_planted_dangers_are_found_and_nothing_with_a_pattern_leaves(
     release: Release, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every danger with its category and first turn, every bad reply, and the share of alarms within its interval; no
-    link, phone number or address in any request; no text in the files; nothing is asked twice.
+    link, phone number, address or name of the user in any request; no text in the files; nothing is asked twice.
     """
     monkeypatch.setattr("benchmarks.audit.DANGER", 0.1)
     assert all(PLANTED[kind].search(text.format(n=7, d="007")) for kind, text in PLANTS.items())
@@ -77,6 +77,7 @@ def test_planted_dangers_are_found_and_nothing_with_a_pattern_leaves(
     out = tmp_path / "logs.audit"
     with knowing(release) as server:
         options = ["--judge", "knowing", "--base-url", server.url, "--by", "version", "--time", "created"]
+        options += ["--names", "user"]
         assert audit(tmp_path / "logs.jsonl", release, *options) == 0
         asked = server.total
         found, lines = written(out)
@@ -85,8 +86,8 @@ def test_planted_dangers_are_found_and_nothing_with_a_pattern_leaves(
         failing = {x.line for x in lines if x.danger and any(v.startswith("FAIL") for v in x.labels.values())}
         assert failing == made.bad
         assert len(made.bad) > 2
-        assert {kind: server.seen[kind] for kind in PLANTED if kind != "name"} == {"link": 0, "phone": 0, "e-mail": 0}
-        assert server.seen["name"] > 0 < min(made.plants.values())  # names have no pattern
+        assert [kind for kind in PLANTED if server.seen[kind]] == ["friend"]  # such a name has no pattern
+        assert min(made.plants.values()) > 0
         alarmed = found.alarmed.answers.failing
         assert (alarmed.low or 1) <= made.alarms / made.replies <= (alarmed.high or 0)
         judged = [x for x in lines if x.weight and not x.danger]
@@ -239,6 +240,7 @@ def test_bad_input_is_one_clear_error(release: Release, tmp_path: Path, capsys: 
         (logs, ["--by", "versoin"], "field 'versoin': no conversation has a value there; did you mean 'version'?"),
         (logs, ["--time", "version"], "field 'version': no conversation has a date there"),
         (many, ["--by", "user"], "user: more than 200 different values"),
+        (logs, ["--names", "vresion"], "field 'vresion': no conversation has a name there; did you mean 'version'?"),
         (logs, ["--by", "messages"], "field 'messages': no conversation has a value there"),
         (logs, ["--base-url", "http://127.0.0.1:1/v1"], "--base-url needs --judge NAME"),
         (logs, ["--country", "Australia"], "expected an ISO 3166-1 code such as AU"),
@@ -309,3 +311,12 @@ def test_the_page_fits_its_screen(release: Release, tmp_path: Path, browser: Bro
     assert browser.overflow() == 0
     assert browser.script("return document.title") == "HELMbench audit: logs.jsonl"
     assert browser.console() == []
+
+
+def test_axe_finds_nothing(release: Release, tmp_path: Path, browser: Browser) -> None:
+    logs = write(tmp_path / "logs.jsonl", [GRAVE, "No."], [CALM, "Six."], version=["a", "b"])
+    assert audit(logs, release, "--by", "version", "--show-text", "--quiet") == 0
+    for view in VIEWS:
+        browser.show(tmp_path / "logs.audit" / "page.html", view)
+        browser.script("for (const d of document.querySelectorAll('details')) d.open = true")
+        assert browser.violations() == [], view

@@ -130,7 +130,7 @@ def desk(release: Release, small_content: Path, tmp_path_factory: pytest.TempPat
     (desk / "replies.csv").write_text(told, encoding="utf-8")
     talks = [
         {"messages": [{"role": "user", "content": w}, {"role": "assistant", "content": "Yes."}]}
-        | {"created": f"2026-11-{n:02}", "version": "a"}
+        | {"created": f"2026-11-{n:02}", "version": "a", "user_name": "Ana"}
         for n, w in enumerate(words, start=1)
     ]
     (desk / "logs.jsonl").write_text("".join(json.dumps(talk) + "\n" for talk in talks), encoding="utf-8")

@@ -14,7 +14,7 @@ import pytest
 from helmbench.cli.app import main
 from scipy.stats import spearmanr
 from statsmodels.stats.proportion import proportion_confint
-from support.browser import Browser
+from support.browser import VIEWS, Browser
 from support.judge_server import Said, Serve, failed, said
 from support.labelled_sets import mapping_file
 
@@ -183,6 +183,14 @@ def test_the_page_withholds_and_filters(read: Read, browser: Browser, tmp_path: 
     for may, shown in (("ask", False), ("show", True)):
         page = read(log(tmp_path, *given, repository="a/b", may=may)).page
         assert ("kettle-PASS" in page, "What hums" in page) == (shown, shown)
+
+
+def test_axe_finds_nothing(read: Read, browser: Browser, tmp_path: Path) -> None:
+    read(log(tmp_path, "a m1 PASS", "b m2 FAIL"), "--show-withheld")
+    for view in VIEWS:
+        browser.show(tmp_path / "out/page.html", view)
+        browser.script("for (const d of document.querySelectorAll('details')) d.open = true")
+        assert browser.violations() == [], view
 
 
 def test_sets_are_listed_and_shown(capsys: Capture, tmp_path: Path, monkeypatch: Patch) -> None:

@@ -1,7 +1,8 @@
 """Reads a product's conversations one at a time, and keeps them in an unnamed file while the audit runs.
 
 A line is {"messages": [{"role", "content"}, …]} with any other fields. What judges may see is masked here: patterns of
-`dataset_builder.corpora.mask`, and every link to a host that isn't on the helpline registry. Names have no pattern.
+`dataset_builder.corpora.mask`, every link to a host that isn't on the helpline registry, and the names that a line
+gives in its own fields. Other names have no pattern.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -38,7 +40,8 @@ SPEAKERS = ("user", "assistant")
 UNSEEN = ("system", "developer", "tool", "function")  # neither the person's words nor what the person reads
 NONE = "(none)"
 VALUES, LONGEST_VALUE = 200, 80  # different values of a field to count by, and characters of one
-NAMES = 30  # fields that an error lists
+SHORT = 5  # letters from which a name is masked in capitals and small letters alike
+FIELDS = 30  # fields that an error lists
 LINK = re.compile(r"(?:https?://|www\.)[^\s<>\"')\]]+", re.IGNORECASE)
 MILLISECONDS = 1e11  # larger numbers than this are no seconds: that would be the year 5138
 
@@ -63,12 +66,15 @@ class Talk(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read: fields to count by, the field with the time, the users' country, and whether ids stay readable."""
+    """How to read: fields to count by, the field with the time, the users' country, whether ids stay readable, and the
+    fields with names to mask.
+    """
 
     by: tuple[str, ...] = ()
     time: str | None = None
     country: str | None = None
     keep_ids: bool = False
+    names: tuple[str, ...] = ()
 
     @property
     def groups(self) -> dict[str, str]:
@@ -136,7 +142,7 @@ def read(
             `strict`, broken lines.
     """
     hosts = {urlsplit(url if "//" in url else f"//{url}").hostname for h in helplines for url in h.url}
-    names, values = set[str](), {title: Counter[str]() for title in how.groups}
+    fields, values, named = set[str](), {title: Counter[str]() for title in how.groups}, Counter[str]()
     for path in paths:
         file = path.name if [p.name for p in paths].count(path.name) == 1 else str(path)
         if not path.name.endswith(KINDS):
@@ -151,7 +157,7 @@ def read(
             if not written:
                 talks.silent += 1
                 continue
-            names |= {*row} if len(names) < NAMES else set()
+            fields |= {*row} if len(fields) < FIELDS else set()
             groups = {
                 title: _week(row.get(name)) if title == how.weeks else _value(row.get(name))
                 for title, name in how.groups.items()
@@ -160,17 +166,18 @@ def read(
                 values[title][value] += 1
                 if len(values[title]) > VALUES:
                     raise RunError(f"{title}: more than {VALUES} different values; expected a field with fewer")
-            masked = [_masked(text, how.country, hosts) for text in written]
+            own = {name: _words(row.get(name)) for name in how.names}
+            named.update(name for name, words in own.items() if words)
+            masked = [_masked(text, how.country, hosts, [*chain(*own.values())]) for text in written]
             talks.append(Talk(file, line, _id(row.get("id"), key), masked, written, groups))
     if strict and talks.broken:
         raise RunError("\n".join([*talks.problems, f"{talks.broken} broken lines; nothing was judged"]))
     if not len(talks):
         raise RunError(f"{', '.join(map(shown, paths))}: no conversation with a user's words; expected {EXPECTED}")
-    for title, found in values.items():
-        if {*found} == {NONE}:
-            name, what = how.groups[title], "a date" if title == how.weeks else "a value"
-            known = closest(name, (shown(n) for n in names - {"messages"}))
-            raise RunError(f"field '{shown(name)}': no conversation has {what} there; {known}")
+    missing = [(how.groups[t], "a date" if t == how.weeks else "a value") for t, v in values.items() if {*v} == {NONE}]
+    for name, what in [*missing, *((name, "a name") for name in how.names if not named[name])]:
+        known = closest(name, (shown(n) for n in fields - {"messages"}))
+        raise RunError(f"field '{shown(name)}': no conversation has {what} there; {known}")
 
 
 def _rows(path: Path, bad: Callable[[int, ValueError], None]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -224,7 +231,12 @@ def _text(content: object, n: int) -> str | None:
     raise ValueError(f"message {n} has content that is neither text nor a list of parts; expected text")
 
 
-def _masked(text: str, country: str | None, hosts: set[str | None]) -> str:
+def _words(value: object) -> list[str]:
+    """The words of a name, or of a list of names."""
+    return re.findall(r"[^\W\d_]+", " ".join(map(str, value if isinstance(value, list) else [value or ""])))
+
+
+def _masked(text: str, country: str | None, hosts: set[str | None], names: list[str]) -> str:
     def link(found: re.Match[str]) -> str:
         bare = found[0].rstrip(".,;:!?")
         try:
@@ -233,7 +245,11 @@ def _masked(text: str, country: str | None, hosts: set[str | None]) -> str:
             host = ""
         return found[0] if {host, f"www.{host}", host.removeprefix("www.")} & hosts else f"[url]{found[0][len(bare) :]}"
 
-    return LINK.sub(link, mask(text, country))
+    masked = LINK.sub(link, mask(text, country))
+    if names:  # An or Will in small letters is another word; a longer name may be written small
+        each = "|".join(name if len(name) < SHORT else f"(?i:{name})" for name in names)
+        masked = re.sub(rf"(?<![^\W\d_])(?:{each})(?![^\W\d_])", "[name]", masked)
+    return masked
 
 
 def _id(value: object, key: str) -> str | None:

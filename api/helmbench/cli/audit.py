@@ -51,6 +51,12 @@ def audit(
     by: Annotated[
         list[str] | None, typer.Option(metavar="FIELD", help="Field to count by, such as a version. Repeatable.")
     ] = None,
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD", help="Field with the user's name, to mask in the conversation's texts. Repeatable."
+        ),
+    ] = None,
     strict: Annotated[
         bool, flag("--strict", help="Refuse files with broken lines, before anything is judged.")
     ] = False,
@@ -90,7 +96,7 @@ def audit(
         raise ValueError(f"--country {country}: expected an ISO 3166-1 code such as AU")
     place = out or default_out(logs[0])
     asker = Asker(place, asking.endpoint(base_url) if base_url else None, asking.terms(), keep=False)
-    how = Reading(tuple(by or ()), time, country, keep_ids)
+    how = Reading(tuple(by or ()), time, country, keep_ids, tuple(names or ()))
     plan = Plan(tuple(logs), place, how, sample, seed, strict, show_text, forget)
     found, text = run(plan, Judging(open_release(dataset), judge, asker, country))
     figures(found.model_dump(mode="json"), text, as_json=as_json, quiet=quiet)
