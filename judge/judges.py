@@ -86,7 +86,7 @@ def bench(names: Sequence[str], home: Path, release: Release, wording: str = PLA
         where = batch.folder(home, name)
         if not where.is_dir():
             raise RunError(
-                f"{where}: no such folder, so judge '{name}' has no answers; get them with `helmbench run` or "
+                f"{where}: no such folder, so judge '{name}' has no answers; get them with `helmbench judge` or "
                 "`helmbench requests`, or use --judge offline, or --judge openai with --base-url and --model"
             )
         stored.append(Stored(where))

@@ -163,7 +163,7 @@ def judge_and_score(
     models = [j.name for j in seats.identities if not j.offline]
     lines = [
         f"{stored.where}: {len(stored.lacking)} questions have no answer yet; get them with "
-        f"`{how.command('run', place, model)}{again} --base-url URL` or write them for another engine with "
+        f"`{how.command('judge', place, model)}{again} --base-url URL` or write them for another engine with "
         f"`{how.command('requests', place, model)}{again}`; --allow-missing scores them as unscored"
         for model, stored in zip(models, seats.stored, strict=True)
         if stored.lacking
@@ -201,7 +201,7 @@ def what_a_judge_adds(opened: Opened, card: Scorecard, prices: Prices | None) ->
     return (
         f"The figures by rule are final. For the others, a language model has to read the replies: "
         f"{asked.text(prices)}.\n"
-        f"  any OpenAI-compatible server: {how.command('run', place, 'JUDGE')} --base-url URL, then "
+        f"  any OpenAI-compatible server: {how.command('judge', place, 'JUDGE')} --base-url URL, then "
         f"{how.command('score', place, 'JUDGE')}\n"
         f"  in this process, on a GPU:    {how.command('score', place, 'vllm:ORG/MODEL')}\n"
         "No judge is recommended by name: none has been compared with enough people's labels yet. "

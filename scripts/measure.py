@@ -65,7 +65,7 @@ def _judge(out: Path) -> None:
         print(f"  scripted judge at {server.url}", flush=True)
         for model in MODELS:
             asked = helmbench(
-                "run", str(out / model), "--model", scripted_judge.NAME, "--base-url", server.url, *repeats
+                "judge", str(out / model), "--model", scripted_judge.NAME, "--base-url", server.url, *repeats
             )
             stage(f"judge run {model}, {JUDGE_RUNS} times", asked, out / f"judge-{model}.log")
     for model in MODELS:

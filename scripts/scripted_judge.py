@@ -3,10 +3,10 @@ Usage: `python scripts/scripted_judge.py --port N [--host 127.0.0.1] [--seed 0] 
 scripted-judge`.
 In a test: `with scripted_judge.start() as server:` then `server.url`, `server.requests`, `server.log`.
 
-It answers the questions of `helmbench run` and `helmbench label` in the requested JSON, from words of the fenced reply
-or message. It understands nothing, and its figures say nothing about a model. When a question is repeated, a share of
-the answers (`wavering`) is a neighboring label, as a model's repeats would differ; the seed, the question and how often
-it came before determine which.
+It answers the questions of `helmbench judge` and `helmbench label` in the requested JSON, from words of the fenced
+reply or message. It understands nothing, and its figures say nothing about a model. When a question is repeated, a
+share of the answers (`wavering`) is a neighboring label, as a model's repeats would differ; the seed, the question and
+how often it came before determine which.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def answer(prompt: str, schema: dict[str, Any], drawn: float | None = None) -> s
     fenced = FENCED.findall(prompt)
     if field is None or not fenced:
         raise ValueError(
-            "expected a question of `helmbench run` or `helmbench label`: fenced text, and a JSON schema "
+            "expected a question of `helmbench judge` or `helmbench label`: fenced text, and a JSON schema "
             "with category or label"
         )
     choices: list[str] = properties[field]["enum"]

@@ -309,7 +309,7 @@ class TestByFile:
         assert run.call("score", "--judge", "org/judge-1") == 2
         told = capsys.readouterr().err
         assert "2 questions have no answer yet" in told
-        assert f"helmbench run --replies {run.replies} --model org/judge-1" in told
+        assert f"helmbench judge --replies {run.replies} --model org/judge-1" in told
         assert len(told.splitlines()) == 1
         assert not (run.home / "scores").exists()
         assert run.call("score", "--judge", "org/judge-1", "--allow-missing") == 5  # written, but too much is missing
@@ -343,7 +343,7 @@ class TestByFile:
         given = {"--price-in": "1", "--price-out": "1", "--max-cost": "5", "--timeout": "9"}
         for option, value in (*((o, "nan") for o in given), ("--max-cost", "inf"), ("--timeout", "-1")):
             words = [word for pair in (given | {option: value}).items() for word in pair]
-            assert run.call("run", *MODEL, "--base-url", server.url, *words) == 2
+            assert run.call("judge", *MODEL, "--base-url", server.url, *words) == 2
             (told,) = capsys.readouterr().err.splitlines()
             assert option in told
         assert server.total == 0
@@ -354,8 +354,8 @@ class TestByFile:
         assert run.call("score", "--judge", "a", "--judge", "b") == 2
         assert run.call("requests", *MODEL, "--price-in", "1") == 2
         assert run.call("requests", *MODEL, "--repeats", "0") == 2
-        assert run.call("run", *MODEL, "--base-url", "localhost:8000") == 2
-        assert run.call("run", *MODEL, "--base-url", "http://localhost:8000", "--max-cost", "1") == 2
+        assert run.call("judge", *MODEL, "--base-url", "localhost:8000") == 2
+        assert run.call("judge", *MODEL, "--base-url", "http://localhost:8000", "--max-cost", "1") == 2
         assert main(["requests", *MODEL]) == 2
         run.folder.mkdir(parents=True, exist_ok=True)
         (run.folder / "replies.jsonl").write_text("{}\n")
@@ -366,16 +366,16 @@ class TestByFile:
 
 
 class TestLive:
-    """`helmbench run` → `helmbench score`, or both at once."""
+    """`helmbench judge` → `helmbench score`, or both at once."""
 
     def test_run_then_score(self, run: Run, server: JudgeServer, capsys: pytest.CaptureFixture[str]) -> None:
         """What the engine wrote is scored, and the shorthand finds it instead of asking again."""
-        assert run.call("run", *MODEL, "--base-url", server.url) == 0
+        assert run.call("judge", *MODEL, "--base-url", server.url) == 0
         assert run.call("score", "--judge", "org/judge-1") == run.ends()
         verdicts, asked = run.verdicts(), server.total
         assert run.call("score", "--judge", "openai", *MODEL, "--base-url", server.url) == run.ends()
         assert (run.verdicts(), server.total) == (verdicts, asked)
-        assert run.call("run", *MODEL, "--base-url", server.url) == 0
+        assert run.call("judge", *MODEL, "--base-url", server.url) == 0
         shown = capsys.readouterr()
         assert "nothing is missing" in shown.out
         written = "".join(p.read_text() for p in run.home.rglob("*") if p.is_file())
@@ -401,13 +401,13 @@ class TestLive:
         cap = (max(len(json.dumps(r["body"], ensure_ascii=False).encode()) for r in everything) + 600 + 2 * 110) / 1e6
         priced = ("--price-in", "1", "--price-out", "1", "--concurrency", "1")
         server = serve(lambda body, attempt: said(None, refusal="No."))
-        assert run.call("run", *MODEL, "--base-url", server.url, *priced, "--max-cost", str(cap)) == 4
+        assert run.call("judge", *MODEL, "--base-url", server.url, *priced, "--max-cost", str(cap)) == 4
         told = capsys.readouterr().err.splitlines()[-1]
         assert f"--max-cost {cap:g}" in told
         assert "higher --max-cost" in told
         assert 3 <= len((run.folder / "replies.jsonl").read_text().splitlines()) < len(everything)
         assert server.total * 110 / 1e6 < cap
-        assert run.call("run", *MODEL, "--base-url", server.url, *priced, "--max-cost", "1") == 0
+        assert run.call("judge", *MODEL, "--base-url", server.url, *priced, "--max-cost", "1") == 0
         assert server.total == len(everything)
 
     def test_unanswered_questions_are_exit_code_3(
@@ -419,5 +419,5 @@ class TestLive:
                 failed(400) if "number 0" in body["messages"][0]["content"] else said(None, refusal="No.")
             )
         )
-        assert run.call("run", *MODEL, "--base-url", down.url) == 3
+        assert run.call("judge", *MODEL, "--base-url", down.url) == 3
         assert "got no answer (the last: HTTP 400 planned)" in capsys.readouterr().err.splitlines()[-1]

@@ -171,7 +171,7 @@ def test_a_judge_that_nobody_held_against_people_is_called_that(
     run: list[str], judge: JudgeServer, tmp_path: Path
 ) -> None:
     """No table and no figure, and the same heading."""
-    assert main(["run", *run, "--model", JUDGE, "--base-url", judge.url]) == 0
+    assert main(["judge", *run, "--model", JUDGE, "--base-url", judge.url]) == 0
     assert main(["score", *run, "--judge", JUDGE]) == 0
     assert card_of(tmp_path).judge.people == []
     page = Page((scores(tmp_path / "mine.scored") / "report.html").read_text(encoding="utf-8"))
@@ -189,7 +189,7 @@ def test_what_validate_measured_of_a_model_is_found(
     own, home = shapes.own(tmp_path / "set"), tmp_path / ("mine.scored" if where == "run" else "elsewhere")
     command = ["validate", "--set", str(own), "--from", str(own.parent), "--model", JUDGE, "--repeats", "2"]
     command += ["--base-url", judge.url, "--dataset", str(release.path), "--home", str(home)]
-    assert main(["run", *run, "--model", JUDGE, "--base-url", judge.url]) == 0
+    assert main(["judge", *run, "--model", JUDGE, "--base-url", judge.url]) == 0
     assert main(command) == 0
     path = place(home, JUDGE, offline=False) / "bells-all.json"
     option = {"run": [], "home": ["--validation", str(home)], "file": ["--validation", str(path)]}[where]

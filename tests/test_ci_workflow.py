@@ -52,7 +52,7 @@ def test_every_command_is_read_by_the_real_parser() -> None:
     for name, *words in called("helmbench"):
         with group.commands[name].make_context(name, words) as context:
             names.append(context.info_name)
-    assert names == ["build", "tasks", "score", "run", "score", "compare", "compare"]
+    assert names == ["build", "tasks", "score", "judge", "score", "compare", "compare"]
     (words,) = called("lm_eval")
     asked = HarnessCLI()._parser.parse_args(["run", *words])
     assert (asked.tasks, asked.log_samples, asked.output_path) == (["helmbench_lite"], True, "runs/now")

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROMISED = {
     *("check", "new", "build", "stats", "book", "review", "corpus", "push"),
     *("calibrate", "validate", "read", "field", "agreement", "label", "annotate", "ratings"),
-    *("audit", "requests", "run", "score", "report", "compare", "appropriateness", "schema", "tasks"),
+    *("audit", "requests", "judge", "score", "report", "compare", "appropriateness", "schema", "tasks"),
     *("submit", "verify", "board", "export"),
 }
 # They print what they are called for: figures, a patch, a plan, a schema.
@@ -50,6 +50,8 @@ def leaves() -> Iterator[tuple[str, TyperCommand]]:
     root = get_command(app)
     assert isinstance(root, TyperGroup)
     for name, command in root.commands.items():
+        if command.hidden:
+            continue
         inner = command.commands if isinstance(command, TyperGroup) else {}
         for own, leaf in inner.items() or [("", command)]:
             assert isinstance(leaf, TyperCommand)

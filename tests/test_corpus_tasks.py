@@ -115,7 +115,7 @@ def test_it_is_judged_and_scored_on_the_corpus(made: Made, dataset: Path, capsys
     """
     with scripted_judge.start() as judge:
         own = ["--dataset", str(dataset), "--messages", str(made.corpus)]
-        asked = ["run", str(made.on_corpus), *own, "--model", scripted_judge.NAME, "--base-url", judge.url]
+        asked = ["judge", str(made.on_corpus), *own, "--model", scripted_judge.NAME, "--base-url", judge.url]
         assert main([*asked, "--repeats", "3"]) == 0
         assert f"--messages {made.corpus}" in (said := capsys.readouterr()).out
         assert "LEAVE THIS MACHINE" not in said.err

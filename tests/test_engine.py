@@ -261,7 +261,7 @@ def test_two_runs_can_not_write_one_file(serve: Serve, tmp_path: Path) -> None:
     """A second process would ask everything twice; it is told to wait."""
     with (
         closing(Log(tmp_path)),
-        pytest.raises(EngineError, match=r"replies\.jsonl: another `helmbench run` is writing it"),
+        pytest.raises(EngineError, match=r"replies\.jsonl: another `helmbench judge` is writing it"),
     ):
         ask("a", tmp_path, serve().url)
 

@@ -101,7 +101,7 @@ def ctrl_c(client: Client) -> tuple[int, str]:
 
 ENDS: list[tuple[str, Callable[[Client], tuple[int, str]], int, str]] = [
     ("judge", disk_full, 3, "File too large"),
-    ("judge", two_at_once, 3, "another `helmbench run` is writing it"),
+    ("judge", two_at_once, 3, "another `helmbench judge` is writing it"),
     ("judge", ctrl_c, 130, "stopped; run the same command again"),
     ("runner", two_at_once, 1, "another run is writing the cache"),
     ("runner", ctrl_c, 130, "helmbench: stopped; run the same command again"),

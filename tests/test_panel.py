@@ -219,10 +219,10 @@ def test_the_commands_score_by_a_panel(
     data = ["--dataset", str(release.path)]
     run = ["--replies", str(path), *data]
     score = ["score", *run, "--judge", "kind", "--judge", "stern", "--judge", "offline", "--repeats", "2"]
-    assert main(["run", *run, "--model", "kind", "--base-url", server.url, "--repeats", "2"]) == 0
+    assert main(["judge", *run, "--model", "kind", "--base-url", server.url, "--repeats", "2"]) == 0
     assert main(score) == 2
     assert "stern: no such folder" in capsys.readouterr().err
-    assert main(["run", *run, "--model", "stern", "--base-url", server.url, "--repeats", "2"]) == 0
+    assert main(["judge", *run, "--model", "stern", "--base-url", server.url, "--repeats", "2"]) == 0
     assert main(score) == 0
     home = scores(path.with_suffix(".scored"))
     card = Scorecard.model_validate_json((home / "scorecard.json").read_bytes())

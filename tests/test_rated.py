@@ -125,7 +125,7 @@ def test_what_is_rated_one_in_a_crisis_is_nowhere(
         )
     )
     where = ["--replies", str(path), "--dataset", str(release.path)]
-    assert main(["run", *where, "--model", "judge-1", "--base-url", server.url, "--concurrency", "32"]) == 0
+    assert main(["judge", *where, "--model", "judge-1", "--base-url", server.url, "--concurrency", "32"]) == 0
     assert main(["score", *where, "--judge", "judge-1"]) == 0
     home = scores(path.with_suffix(".scored"))
     page = (home / "report.html").read_text(encoding="utf-8")
@@ -242,7 +242,7 @@ def test_calibrate_measures_ratings_too(
     }
     replies(path, release, repeats=1, few=3)
     where = ["--replies", str(path), "--dataset", str(release.path)]
-    assert main(["run", *where, "--model", "judge-1", "--base-url", server.url]) == 0
+    assert main(["judge", *where, "--model", "judge-1", "--base-url", server.url]) == 0
     assert main(["score", *where, "--judge", "judge-1"]) == 0
     before = card_of(path).appropriateness
     assert before is not None

@@ -145,7 +145,7 @@ def test_what_is_no_question_is_refused(steady: JudgeServer, release: Release) -
     for body, status, says in (
         ({"model": "scripted-judge", "messages": hi}, 400, "response_format: Field required"),
         (good | {"model": "gpt-none"}, 404, "no model 'gpt-none'; expected scripted-judge"),
-        (good | {"messages": hi}, 400, "expected a question of `helmbench run` or `helmbench label`"),
+        (good | {"messages": hi}, 400, "expected a question of `helmbench judge` or `helmbench label`"),
         (good | {"response_format": unknown}, 400, "not a question that word rules can answer"),
         (good | {"response_format": {"json_schema": {}}}, 400, "not a question that word rules can answer"),
     ):

@@ -259,7 +259,7 @@ def test_a_ledger_with_rubbish_in_it_is_one_clear_error(tmp_path: Path) -> None:
     ledgers = [b"", b"[]", b"{}", b"[" * 4000, b"[" * 100_000, b"\xff\xfe\x00"]
     numbers = [b"-1", b"1e400", b"NaN", b"true", b'"7"', b"1" + b"0" * 400, b"1" + b"0" * 5000]
     ledgers += [b'{"prompt_tokens": ' + number + b', "completion_tokens": 1}' for number in numbers]
-    said = r"spent\.json: is not what `helmbench run` wrote; [^\n]*Delete it[^\n]*$"
+    said = r"spent\.json: is not what `helmbench judge` wrote; [^\n]*Delete it[^\n]*$"
     for ledger in ledgers:
         (tmp_path / "spent.json").write_bytes(ledger)
         with pytest.raises(ValueError, match=said):

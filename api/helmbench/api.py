@@ -238,7 +238,7 @@ def score(
     Rules decide most checks. `judge` reads the rest:
 
     - `"offline"`: the offline judge, which counts words and is approximate;
-    - another name: a language model whose answers `helmbench run` or another engine wrote for this run;
+    - another name: a language model whose answers `helmbench judge` or another engine wrote for this run;
     - `"vllm:ORG/MODEL"` or `"hf:ORG/MODEL"`: that model, asked now in this process; its answers are kept with the run;
     - a folder (`Path`, or a string with a slash): answers in the OpenAI batch format, of the model that the folder is
       named after;

@@ -279,7 +279,9 @@ class Log:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released however the process ends
         except OSError:
             self._file.close()
-            raise EngineError(f"{self.path}: another `helmbench run` is writing it; wait for it, or stop it") from None
+            raise EngineError(
+                f"{self.path}: another `helmbench judge` is writing it; wait for it, or stop it"
+            ) from None
         self._mend()
         directory = os.open(where, os.O_RDONLY)
         os.fsync(directory)  # makes the file's name durable too

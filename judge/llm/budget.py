@@ -199,13 +199,13 @@ def _ledger(path: Path) -> Tokens:
     if not path.exists():
         return NOTHING
     try:
-        written = json.loads(read_text(path, "the ledger of `helmbench run`", LEDGER_BYTES))
+        written = json.loads(read_text(path, "the ledger of `helmbench judge`", LEDGER_BYTES))
         counts = [written[k] for k in ("prompt_tokens", "completion_tokens")]
     except (ValueError, LookupError, TypeError, RecursionError):
         counts = []
     if not counts or not all(type(n) is int and 0 <= n <= MOST_TOKENS for n in counts):
         raise ValueError(
-            f"{path}: is not what `helmbench run` wrote; expected prompt_tokens and completion_tokens. Delete it "
+            f"{path}: is not what `helmbench judge` wrote; expected prompt_tokens and completion_tokens. Delete it "
             "to count from the replies"
         )
     return Tokens(*counts)

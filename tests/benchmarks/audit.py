@@ -90,7 +90,7 @@ def compose(path: Path, release: Release, size: int, seed: int = 0, real: Sequen
                 if turn == at:
                     made.danger[line] = (category, turn)
                 elif texts:
-                    words = f"{texts[2 * turn - 2]} {rand.getrandbits(32):x}"
+                    words = f"{texts[2 * turn - 2]} {''.join(rand.choices('abcdefgh', k=8))}"
                 kind = rand.choice([*PLANTS])
                 if rand.random() < 1 / 3:
                     made.plants[kind] += 1

@@ -5,12 +5,13 @@ Usage: python tests/benchmarks/judge_engine.py [--requests 3000] [--latency 0.2]
 [--memory 1000 10000 100000]
 
 The judge is a loopback server in a process of its own that answers every request after `latency`; the ideal is
-concurrency / latency requests a second. Each engine runs in a process of its own. Ours does what `helmbench run` does:
-makes each request from a reply (4,000 characters of prompt), looks up what is answered, sends, checks the answer's
-quotes, and has every line on the disk. The plain loop sends the same bodies from a list through `openai.AsyncOpenAI`
-under a semaphore and keeps the answers in memory: no file, no check, nothing to go on from after a kill. Rates are the
-best of `tries`, since other work on the machine only ever takes away; all tries are printed. Peak memory is the
-process's own maximum, with a server that answers at once; "before" is what it holds when the first request is made.
+concurrency / latency requests a second. Each engine runs in a process of its own. Ours does what `helmbench judge`
+does: makes each request from a reply (4,000 characters of prompt), looks up what is answered, sends, checks the
+answer's quotes, and has every line on the disk. The plain loop sends the same bodies from a list through
+`openai.AsyncOpenAI` under a semaphore and keeps the answers in memory: no file, no check, nothing to go on from after a
+kill. Rates are the best of `tries`, since other work on the machine only ever takes away; all tries are printed. Peak
+memory is the process's own maximum, with a server that answers at once; "before" is what it holds when the first
+request is made.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def questions(number: int) -> Iterator[Any]:
 
 
 def ours(url: str, number: int, concurrency: int) -> dict[str, float]:
-    """`helmbench run` without the reading of a run: missing questions → answers on the disk."""
+    """`helmbench judge` without the reading of a run: missing questions → answers on the disk."""
     from judge.llm import batch
     from judge.llm.budget import Budget, Prices, Terms
     from judge.llm.engine import Endpoint, drive

@@ -105,8 +105,8 @@ class Starter:
 
 
 def judge_command(replies: Path, dataset: Path, url: str, concurrency: int = AT_ONCE) -> list[str]:
-    """The words of `helmbench run` about a file of replies."""
-    words = ["run", "--replies", replies, "--dataset", dataset, "--model", "judge-1"]
+    """The words of `helmbench judge` about a file of replies."""
+    words = ["judge", "--replies", replies, "--dataset", dataset, "--model", "judge-1"]
     return [*map(str, words), "--base-url", url, "--concurrency", str(concurrency)]
 
 

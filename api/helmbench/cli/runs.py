@@ -90,7 +90,7 @@ def requests(
     say(write_requests(opened, model, how, costs, out), quiet)
 
 
-@app.command("run", rich_help_panel=RUNS, epilog=exits(CAPPED))
+@app.command("judge", rich_help_panel=RUNS, epilog=exits(CAPPED))
 @grouped
 def ask(
     *,
@@ -106,7 +106,7 @@ def ask(
     Reads a run and the answers it has so far. Appends each answer to judge/MODEL/replies.jsonl in the run's folder.
     If it stops, the same command continues; no question is asked twice. Score the answers with `helmbench score`.
 
-    Example: helmbench run runs/NAME --model JUDGE-SNAPSHOT --base-url https://HOST/v1
+    Example: helmbench judge runs/NAME --model JUDGE-SNAPSHOT --base-url https://HOST/v1
     """
     from judge.pipeline import ask_run
     from judge.replies.opening import open_run
@@ -115,6 +115,12 @@ def ask(
     opened = open_run(run.place())
     note(opened.taken, quiet)
     say(ask_run(opened, model, how, endpoint, costs), quiet)
+
+
+@app.command("run", hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def renamed() -> None:
+    """Renamed to `helmbench judge`."""
+    raise ValueError("`helmbench run` is now `helmbench judge`, with the same options")
 
 
 @app.command(rich_help_panel=RUNS, epilog=exits(CAPPED, UNANSWERED))
@@ -127,7 +133,7 @@ def score(
         typer.Option(
             metavar="NAME",
             help="Who reads what rules can't decide. offline (default): an approximate word-based judge; a model name: "
-            "answers from `helmbench run` or another engine; vllm:ORG/MODEL or hf:ORG/MODEL: ask that model now, in "
+            "answers from `helmbench judge` or another engine; vllm:ORG/MODEL or hf:ORG/MODEL: ask that model now, in "
             "this process (with arguments: vllm:ORG/MODEL,tensor_parallel_size=2); openai: ask --model at --base-url "
             "now. Repeat for a panel, which decides by majority.",
         ),
