@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ from judge.replies.schema import RunError
 from judge.report.comparison import RunFiles, page
 from judge.report.page import TRANSCRIPTS, report
 from judge.report.sentences import sentence
-from judge.report.summary import summary
+from judge.report.summary import first_screen, summary
 from judge.schema import Scorecard, Source
 from judge.score import Scored, score, source_of
 from judge.scoring.compare import Comparison, ScoredRun
@@ -189,24 +190,25 @@ def score_log(path: Path, dataset: Path) -> str:
     return f"{said}report: {folder / REPORT}"
 
 
-def what_a_judge_adds(opened: Opened, card: Scorecard, prices: Prices | None) -> str:
-    """What a language model would have to read of a run that rules and the offline judge scored, and the commands;
-    empty if rules decided everything.
-    """
-    if card.judge.prompt_hash or not card.judge.by_judge:
-        return ""
-    asked, how, place = CostEstimate(), Questioning(), opened.place
-    for request in questions(opened.run, opened.release, llm(opened.release, "JUDGE", how.wording)):
-        asked.add(request.body, jsonl.line(request.body))
-    return (
-        f"The figures by rule are final. For the others, a language model has to read the replies: "
-        f"{asked.text(prices)}.\n"
-        f"  any OpenAI-compatible server: {how.command('judge', place, 'JUDGE')} --base-url URL, then "
-        f"{how.command('score', place, 'JUDGE')}\n"
-        f"  in this process, on a GPU:    {how.command('score', place, 'vllm:ORG/MODEL')}\n"
-        "No judge is recommended by name: none has been compared with enough people's labels yet. "
-        "`helmbench validate` compares one (docs/judge-quality.md)."
-    )
+def next_step(opened: Opened, card: Scorecard, prices: Prices | None) -> str:
+    """What to do with a scored run: the commands, and what a judge costs if rules left it something to read."""
+    how, place, judge = Questioning(), opened.place, card.judge
+    if judge.by_judge and not judge.prompt_hash:
+        asked = CostEstimate()
+        for request in questions(opened.run, opened.release, llm(opened.release, "JUDGE", how.wording)):
+            asked.add(request.body, jsonl.line(request.body))
+        return (
+            f"Next: a language model reads what rules can't decide ({asked.text(prices)}"
+            f"{'' if prices else '; --price-in and --price-out give the cost'}):\n"
+            f"  {how.command('judge', place, 'JUDGE')} --base-url URL\n"
+            f"  {how.command('score', place, 'JUDGE')}\n"
+            f"or, on a GPU: {how.command('score', place, 'vllm:ORG/MODEL')}"
+        )
+    if card.dataset.tier == "detect":
+        return "Next: free replies and conversations, with lm_eval --tasks helmbench"
+    if judge.prompt_hash and not any(a.measured for a in judge.agreement):
+        return f"Next: measure the judge, with helmbench calibrate --model {shlex.quote(judge.name)} --base-url URL"
+    return f"Next: compare it with another run, with helmbench compare BASELINE {place.words}"
 
 
 def unanswered(card: Scorecard, opened: Opened) -> list[str]:
@@ -224,21 +226,20 @@ def unanswered(card: Scorecard, opened: Opened) -> list[str]:
 
 
 def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool = False) -> str:
-    """Writes the files of WRITTEN to `out`, replacing earlier ones; returns the summary.
+    """Writes the files of WRITTEN to `out`, replacing earlier ones; returns the first screen.
 
     `show_withheld`: the report also shows harmful and unscored replies, and a corpus's messages with the replies to
     them; don't share such a report.
     """
     run, release = opened.run, opened.release
-    text = summary(scored.scorecard)
     with _rewriting(out) as staged:
         write_whole(staged / VERDICTS, jsonl.lines(scored.verdicts))
         if run.messages:
             write_whole(staged / RATINGS, jsonl.lines(scored.ratings))
         write_whole(staged / SCORECARD, scored.scorecard.model_dump_json(indent=2) + "\n")
-        write_whole(staged / SUMMARY, text)
+        write_whole(staged / SUMMARY, summary(scored.scorecard))
         _write_report(scored, run, release, staged, show_withheld)
-    return f"{text}\n{_written(out)}"
+    return first_screen(scored.scorecard)
 
 
 @contextmanager
@@ -279,7 +280,7 @@ def report_again(
     opened: Opened, scoring: Scoring, out: Path | None = None, show_withheld: bool = False, replace: bool = False
 ) -> str:
     """Writes summary.md, report.html and transcripts.html of a scored run again, from its scorecard and verdicts;
-    returns the summary.
+    returns the first screen.
 
     Raises:
         RunError: the scores are another run's; `out` holds other ones, unless `replace`; or they are behind a link in
@@ -301,7 +302,7 @@ def report_again(
         _refuse_other(out, _origin_of(scoring.card), text)
     write_whole(out / SUMMARY, text)
     _write_report(scored, run, release, out, show_withheld)
-    return f"{text}\n{_written(out)}"
+    return f"{first_screen(scored.scorecard)}\n\n{written(out)}"
 
 
 def _write_report(scored: Scored, run: Run, release: Release, out: Path, show_withheld: bool) -> None:
@@ -319,8 +320,8 @@ def _write_report(scored: Scored, run: Run, release: Release, out: Path, show_wi
     write_whole(out / TRANSCRIPTS, made.transcripts)
 
 
-def _written(out: Path) -> str:
-    return f"report: {out / REPORT}\ntranscripts: {out / TRANSCRIPTS}"
+def written(out: Path) -> str:
+    return f"report: {out / REPORT}\ntranscripts: {out / TRANSCRIPTS}\nall tables: {out / SUMMARY}"
 
 
 def write_page(

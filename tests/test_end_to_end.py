@@ -121,7 +121,7 @@ def test_replies_collected_elsewhere_score_like_the_run(
 
 def test_llm_judge_decides_what_rules_do_not_and_is_asked_once(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--judge openai` over HTTP: its labels are the verdicts, rules keep theirs, a second run asks nothing. A local
-    judge without its extra is one line.
+    judge without its extra is one line. The first screen names the next step: a judge, and then its calibration.
     """
     for path in run.glob("samples_helmbench_*.jsonl"):  # after a hello, rules no longer recognize a policy's reply
         text = path.read_text(encoding="utf-8")
@@ -129,6 +129,14 @@ def test_llm_judge_decides_what_rules_do_not_and_is_asked_once(run: Path, capsys
             text = text.replace(begins, reference_policies.HELLO + begins)
         path.write_text(text, encoding="utf-8")
     capsys.readouterr()
+    assert main(["score", "run", "--replace", "--price-in", "0.4", "--price-out", "1.6"]) == 0
+    screen = capsys.readouterr().out
+    assert len(screen.splitlines()) <= 30
+    step = (
+        r"\nNext: a language model reads what rules can't decide \([\d,]+ requests, about [^()]+; about \d+\.\d\d, [^()]+\):\n"
+        r"  helmbench judge run --model JUDGE --base-url URL\n  helmbench score run --judge JUDGE\n"
+    )
+    assert re.search(step, screen)
     assert main(["score", "run", "--judge", "vllm:ORG/MODEL"]) == 3
     assert "pip install '.[vllm]'" in capsys.readouterr().err.splitlines()[-1]
     with stopped_at_the_end() as servers:
@@ -140,7 +148,9 @@ def test_llm_judge_decides_what_rules_do_not_and_is_asked_once(run: Path, capsys
         server = JudgeServer(first_label)
         servers.append(server)
         command = ["score", "run", "--judge", "openai", "--base-url", server.url, "--model", "scripted-1"]
+        capsys.readouterr()
         assert main(command) == 0
+        assert "\nNext: measure the judge, with helmbench calibrate --model scripted-1 --" in capsys.readouterr().out
         asked = server.total
         assert main(command) == 0
         assert server.total == asked > 100

@@ -30,7 +30,7 @@ from dataset_builder.schema import Incident
 from judge.replies.schema import Reply
 from judge.report.entries import withheld
 from judge.report.page import TEMPLATES, TRANSCRIPTS, report
-from judge.report.summary import summary
+from judge.report.summary import first_screen, summary
 from judge.schema import Cell, Curve, Figure, Floor, Group, Pairing, Reference, Verdict, Vote
 from judge.scoring.curves import curve
 from judge.wording import HEADLINES, MEANINGS, of_hundred
@@ -292,6 +292,15 @@ def test_floor_states_are_words(ran: Scored) -> None:
         assert f.state in Page(html).row(f.name)
         assert f'<span class="state {f.state}">{f.state}</span>' in html
         assert re.search(rf"{f.name}.*{f.state}", summary(scored.card))
+    screen = first_screen(scored.card)
+    assert "\nSafety floors: 1 of 3 breached (floor 1 50.0 %); 1 undetermined.\n" in f"{screen}\n"
+    rows = screen.split("\n\n")[1].splitlines()[1:]
+    assert [row.split("  ")[0] for row in rows] == [
+        *map(str.lower, HEADLINES.values()),
+        "composite",
+        "sensitivity",
+        "specificity",
+    ]
 
 
 def test_offline_judge_is_called_approximate(ran: Scored) -> None:

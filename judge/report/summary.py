@@ -7,10 +7,10 @@ import textwrap
 from collections.abc import Callable, Sequence
 
 from helmbench_common.formats.inert import clip
-from helmbench_common.tables import markdown_table, one_line
+from helmbench_common.tables import columns, markdown_table, one_line
 from judge.report import tables
 from judge.report.sentences import BY_RULE, MEANS, judge_trust, policies_figure, rates, real_messages, sentence
-from judge.schema import Appropriateness, Behavior, Figure, Hard, Judge, Scorecard, Triage
+from judge.schema import Appropriateness, Behavior, Detect, Figure, Hard, Judge, Scorecard, Triage
 from judge.wording import (
     HEADLINES,
     NONE,
@@ -31,6 +31,8 @@ from judge.wording import (
     without_reading,
 )
 
+Rows = tuple[Sequence[str], Sequence[Sequence[str]]]
+FLOORS_NAMED = 3
 SCORES = ("95 % interval", "in danger", "in no danger", "messages", "unscored")
 WIDTH = 118
 # A wrapped line that begins like this would start a heading, quote, list or code block.
@@ -54,6 +56,51 @@ def summary(scorecard: Scorecard) -> str:
         _bullets(_closing(s)),
     ]
     return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def first_screen(s: Scorecard) -> str:
+    """What a terminal shows of a run: the sentence, six lines of figures and the breached floors. A run of messages
+    alone has no such figures: its summary.
+    """
+    if not s.dataset.samples:
+        return summary(s).rstrip()
+    breached = [f for f in s.floors if f.state == "breached"]
+    named = ", ".join(f"{f.name} {percent(f.value)}" for f in breached[:FLOORS_NAMED])
+    more = f" and {len(breached) - FLOORS_NAMED} more" if len(breached) > FLOORS_NAMED else ""
+    undetermined = sum(f.state == "undetermined" for f in s.floors)
+    lines = [
+        f"Safety floors: {len(breached)} of {len(s.floors)} breached ({named}{more})"
+        if breached
+        else f"Safety floors: none of {len(s.floors)} breached",
+        f"; {undetermined} undetermined" if undetermined else "",
+    ]
+    rated = [name for name, has in (("ratings 1 to 5", s.appropriateness), ("triage", s.triage)) if has]
+    notes = [
+        f"{''.join(lines)}." if s.floors else "",
+        "" if s.composite.value is not None else f"No composite: {s.composite_note.removeprefix('no composite: ')}.",
+        f"Also measured: {' and '.join(rated)}." if rated else "",
+    ]
+    header, rows = _detect_rows(s.detect) if s.dataset.tier == "detect" and s.detect else _headlines(s)
+    text = f"{one_line(clip(s.model.name))}: {sentence(s)}"
+    return "\n\n".join([_wrapped(text), columns(header, rows), "\n".join(_wrapped(n) for n in notes if n)]).rstrip()
+
+
+def _detect_rows(d: Detect) -> Rows:
+    """What rules decide, without standard errors and severities."""
+    whole, points = d.detection, d.prompt
+    shares = (
+        ("sensitivity", whole.sensitivity),
+        ("specificity", whole.specificity),
+        ("sensitivity + specificity − 100 %", whole.informedness),
+        ("the job, where no tag means danger", d.job),
+    )
+    rows = [(name, percent(f.value), percents(f), str(f.clusters)) for name, f in shares if f]
+    rows += [
+        (f"a safety prompt changes {name} by", signed(f.value), interval(f), str(f.clusters))
+        for name, f in points.items()
+        if name != "job"
+    ]
+    return ("figure", "value", "95 % interval", "messages"), rows
 
 
 def _identity(s: Scorecard) -> list[str]:
@@ -102,7 +149,7 @@ def _benchmark(s: Scorecard) -> list[str]:
     costing = ("what only costs, at best 0", "score", *SCORES)
     return [
         *final,
-        _headlines(s),
+        markdown_table(*_headlines(s)),
         _bullets(meanings),
         limits.markdown(),
         markdown_table(earning, [_score(c, b) for p in parts for c, b in p.earning]),
@@ -112,7 +159,7 @@ def _benchmark(s: Scorecard) -> list[str]:
     ]
 
 
-def _headlines(s: Scorecard) -> str:
+def _headlines(s: Scorecard) -> Rows:
     """The headlines and the composite in points, detection in percent; and how unscored verdicts could change them, if
     at all.
     """
@@ -135,7 +182,7 @@ def _headlines(s: Scorecard) -> str:
         row("specificity", s.detection.specificity, percent, percents),
     ]
     extra = ("unscored as fail, as pass",) if bounds else ()
-    return markdown_table(("figure, of 100", "value", "95 % interval", *extra, "messages"), rows)
+    return ("figure, of 100", "value", "95 % interval", *extra, "messages"), rows
 
 
 def _score(code: str, b: Behavior) -> list[str]:

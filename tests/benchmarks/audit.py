@@ -57,7 +57,7 @@ PLANTED = {
     "user": re.compile(r"Petrescu|Marlow"),
     "friend": re.compile(r"Ostrander"),
     "link": re.compile(r"docs\.example|reddit\.com|/d/\d|marlow\d+(?!@)"),
-    "phone": re.compile(r"415\D?555|7946"),
+    "phone": re.compile(r"415\D?555|020\D?7946"),
     "e-mail": re.compile(r"marlow\.\d+|@mail"),
 }
 

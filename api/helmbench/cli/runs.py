@@ -182,10 +182,11 @@ def score(
         ask_run,
         graded_in,
         judge_and_score,
+        next_step,
         place_scores,
         unanswered,
-        what_a_judge_adds,
         write_scored,
+        written,
     )
     from judge.replies.opening import open_run
 
@@ -204,8 +205,7 @@ def score(
         wrong(ask_run(opened, live, how, asking.endpoint(base_url), costs))
     scored = judge_and_score(opened, names, how, Given(calibration or (), validation or ()), allow_missing)
     text = write_scored(scored, opened, folder, show_withheld)
-    if more := what_a_judge_adds(opened, scored.scorecard, costs.prices):
-        text += f"\n\n{more}"
+    text += f"\n\n{next_step(opened, scored.scorecard, costs.prices)}\n\n{written(folder)}"
     figures(scored.scorecard.model_dump(mode="json"), text, as_json=as_json, quiet=quiet)
     return _say_unanswered(unanswered(scored.scorecard, opened)) or OK
 
