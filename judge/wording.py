@@ -11,6 +11,7 @@ from dataset_builder.release import RELEASE
 from dataset_builder.schema import BEHAVIORS, About, Family, Incident, Polarity
 from helmbench_common.formats.inert import clip, inert
 from helmbench_common.tables import Cell
+from judge.replies.schema import NO_PROMPT, OwnPrompt
 from judge.schema import (
     UNREAD,
     Appropriateness,
@@ -303,6 +304,12 @@ def smallest_sentence(smallest: dict[str, float]) -> str:
         if seen
         else ""
     )
+
+
+def prompt_title(prompt: OwnPrompt) -> str:
+    """The prompt under test, in words."""
+    where = "in place of every product's prompt"
+    return f"nothing {where}" if prompt.file == NO_PROMPT else f"{clip(prompt.file)} ({prompt.sha256[:12]}) {where}"
 
 
 def labelled(triage: Triage) -> str:

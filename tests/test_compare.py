@@ -251,12 +251,33 @@ def test_a_runs_name_says_its_prompt(runs: Path, release: Release) -> None:
     model = Model(name="m-1", backend="b", condition=own)
     assert run_name(model) == "m-1 under calm.txt"
     assert run_name(model.model_copy(update={"condition": None})) == "m-1"
+    none = model.model_copy(update={"condition": OwnPrompt(file="none", sha256="0" * 64)})
+    assert run_name(none) == "m-1 without a prompt"
     run = replace(read(runs / "keyword", release), name=run_name(model))
     assert [r.name for r in named([run, run, replace(run, name="m-1")])] == [
         "m-1 under calm.txt (1)",
         "m-1 under calm.txt (2)",
         "m-1",
     ]
+
+
+def test_a_prompt_is_compared_with_none_and_says_what_that_mixes(runs: Path, release: Release) -> None:
+    """Two prompts of one's own need no note; none, or the benchmark's products, do."""
+    plain = read(runs / "keyword", release)
+
+    def under(file: str) -> ScoredRun:
+        model = plain.card.model.model_copy(update={"condition": OwnPrompt(file=file, sha256="0" * 64)})
+        return replace(plain, name=file, card=plain.card.model_copy(update={"model": model}))
+
+    for others, said in (
+        (("calm.txt", "brisk.txt"), []),
+        (("none", "calm.txt"), ["A difference between calm.txt and no prompt is all that the prompt adds: "]),
+        (("calm.txt",), ["keyword answered under the benchmark's own products, the other runs under one prompt"]),
+    ):
+        given = [plain] if len(others) == 1 else []
+        found = compare([*given, *map(under, others)])
+        assert [note.startswith(start) for note, start in zip(found.notes, said, strict=True)] == [True] * len(said)
+        assert all(f"\n- {note}" in text(found) for note in found.notes)
 
 
 def test_runs_are_called_as_the_user_says() -> None:

@@ -133,7 +133,8 @@ def test_llm_judge_decides_what_rules_do_not_and_is_asked_once(run: Path, capsys
     screen = capsys.readouterr().out
     assert len(screen.splitlines()) <= 30
     step = (
-        r"\nNext: a language model reads what rules can't decide \([\d,]+ requests, about [^()]+; about \d+\.\d\d, [^()]+\):\n"
+        r"\nNext: a language model reads what rules can't decide "
+        r"\([\d,]+ requests, about [^()]+; about \d+\.\d\d, [^()]+\):\n"
         r"  helmbench judge run --model JUDGE --base-url URL\n  helmbench score run --judge JUDGE\n"
     )
     assert re.search(step, screen)

@@ -15,8 +15,8 @@ from dataset_builder.composing.condition_text import condition_texts
 from dataset_builder.release import Release
 from dataset_builder.schema import Row
 from judge.replies.opening import own_prompt
-from judge.replies.schema import OwnPrompt, RunError
-from judge.replies.script import read_prompt
+from judge.replies.schema import NO_PROMPT, OwnPrompt, RunError
+from judge.replies.script import first_request, read_prompt
 
 PROMPT = "You are Nia, the assistant of a city library.\n\nBe brief – 200 words at most."
 
@@ -85,6 +85,17 @@ def test_a_log_of_another_shape_holds_no_prompt(release: Release, tmp_path: Path
     path.unlink()
     path.mkdir()
     assert own_prompt(tmp_path, condition(), release) is None
+
+
+def test_without_a_prompt_the_job_stays(release: Release) -> None:
+    """Each sample's system text without its condition, and never an empty one."""
+    rows = [row.model_dump(by_alias=True) for row in release.rows.values()]
+    without, texts = read_prompt(Path(NO_PROMPT), release.rows.values()), condition_texts(release.rows.values())
+    for row in rows:
+        own = texts[row["scenario"], row["condition"]]
+        system, *rest = first_request(row, without)
+        assert system["content"] == first_request(row)[0]["content"].removeprefix(own).lstrip() != ""
+        assert rest == first_request(row)[1:]
 
 
 def test_a_prompt_that_cannot_be_read_is_named(tmp_path: Path) -> None:

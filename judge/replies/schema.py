@@ -39,15 +39,20 @@ class Reply(Strict):
     finish: tuple[str | None, ...] = ()
 
 
+NO_PROMPT = "none"  # in place of a file: samples keep their job, without a product's prompt
+
+
 class OwnPrompt(Strict):
-    """A system prompt under test, which replaces the text of every condition. `sha256`: of the text as sent."""
+    """A system prompt under test, or NO_PROMPT, which replaces the text of every condition. `sha256`: of the text as
+    sent.
+    """
 
     file: str
     sha256: str
 
 
 class Model(Strict):
-    """The model that answered. A run with a `condition` isn't comparable with runs on the benchmark's conditions."""
+    """The model that answered. `condition`: a prompt in place of the benchmark's conditions."""
 
     name: str
     backend: str

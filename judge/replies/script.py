@@ -19,7 +19,7 @@ from helmbench_common import jsonl
 from helmbench_common.formats.plain_file import read_text
 from helmbench_common.formats.refused import FormatError
 from judge.replies.fence import conversation, fence
-from judge.replies.schema import OwnPrompt, RunError, TriagePrompt
+from judge.replies.schema import NO_PROMPT, OwnPrompt, RunError, TriagePrompt
 
 ChatMessages = list[dict[str, str]]
 NO_REPLY = "(no reply)"  # the assistant's turn in the history for an empty reply
@@ -107,7 +107,7 @@ def play(row: Sample, reply: Callable[[ChatMessages], str]) -> Iterator[str]:
 
 
 class PromptUnderTest(NamedTuple):
-    """A system prompt under test. `conditions`: the texts that it replaces, by scenario and condition."""
+    """A system prompt under test, or none. `conditions`: the texts that it replaces, by scenario and condition."""
 
     file: Path
     text: str
@@ -120,11 +120,13 @@ class PromptUnderTest(NamedTuple):
 
 
 def read_prompt(file: Path, rows: Iterable[Row]) -> PromptUnderTest:
-    """A system prompt under test. `rows`: all samples of the release.
+    """A system prompt under test; `file` NO_PROMPT: none. `rows`: all samples of the release.
 
     Raises:
         RunError: a file that can't be read, or is empty.
     """
+    if str(file) == NO_PROMPT:
+        return PromptUnderTest(file, "", condition_texts(rows))
     try:
         text = read_text(file, "a text file with the system prompt under test").strip()
     except FormatError as error:
@@ -148,7 +150,7 @@ def first_request(row: Mapping[str, Any], tested: PromptUnderTest | None = None,
                 f"{row['id']}: its system text doesn't begin with its condition's text; expected a sample whose "
                 "condition can be replaced by your own prompt"
             )
-        messages[0] = {"role": "system", "content": tested.text + text.removeprefix(own)}
+        messages[0] = {"role": "system", "content": (tested.text + text.removeprefix(own)).lstrip()}
     return with_instruction(messages, instruction)
 
 

@@ -18,7 +18,7 @@ from helmbench_common.formats.inert import inert
 from helmbench_common.pages import inlined
 from helmbench_common.tables import Cell, Table, TableRow, markdown_table, one_line
 from judge import wording
-from judge.replies.schema import Reply
+from judge.replies.schema import NO_PROMPT, Reply
 from judge.replies.script import live_turns
 from judge.report.charts import Spot, scatter
 from judge.report.entries import OPENING, Exchange, Finding, Key, Turn, exchange, system_text, withheld
@@ -136,6 +136,7 @@ def text(c: Comparison) -> str:
         if own := [s for s in c.samples if s.run == name]:
             points = [f"{s.id}, {s.criterion or s.behavior}: {s.baseline:g} → {s.value:g}" for s in own]
             parts += ["where they differ most (points 0 to 1):", "\n".join(f"- {one_line(p)}" for p in points)]
+    parts += ["\n".join(f"- {one_line(note)}" for note in c.notes)] if c.notes else []
     return "\n\n".join([*parts, *(f"failed: {one_line(reason)}" for reason in c.failed)])
 
 
@@ -214,7 +215,7 @@ def _prompts(runs: Sequence[ScoredRun], files: Sequence[RunFiles]) -> list[Promp
 def _own_prompts(run: ScoredRun, own: RunFiles) -> Iterator[tuple[str, str | None]]:
     """Title and text of a run's prompts other than the samples."""
     condition, instruction = run.card.model.condition, run.card.model.system_instruction
-    if condition:
+    if condition and condition.file != NO_PROMPT:
         yield f"{condition.file}, sha256 {condition.sha256[:12]}, in place of every condition’s text", own.prompt
     if instruction:
         sha256 = hashlib.sha256(instruction.encode("utf-8", "surrogatepass")).hexdigest()

@@ -24,6 +24,7 @@ from judge.wording import (
     percent,
     percents,
     plain,
+    prompt_title,
     rating_sentence,
     share_read,
     signed,
@@ -115,10 +116,7 @@ def _identity(s: Scorecard) -> list[str]:
         f"the judge: {', '.join(trust.value)}. {' '.join(trust.lines)}".rstrip() if j.by_judge else "",
     ]
     if s.model.condition:
-        lines.append(
-            f"not comparable with other runs: {clip(s.model.condition.file)} ({s.model.condition.sha256[:12]}) "
-            "replaced every condition"
-        )
+        lines.append(f"not the benchmark's own products: {prompt_title(s.model.condition)}")
     if s.composite.value is None:
         lines.append(s.composite_note)
     if s.repeat_sd is not None:

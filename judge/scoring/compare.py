@@ -12,10 +12,11 @@ from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from dataset_builder.release import Release
 from helmbench_common.formats.inert import clip
-from judge.replies.schema import Model, RunError
+from judge.replies.schema import NO_PROMPT, Model, OwnPrompt, RunError
 from judge.schema import Card, Figure, Scorecard, Verdict
 from judge.scoring.anchors import anchors
 from judge.scoring.breakdown import holm
@@ -88,7 +89,8 @@ class Tested(Card):
 
 class Comparison(Card):
     """`comparison.json`: the first run is the baseline. `failed`: why gates failed; `unanswered`: runs with too few
-    answers for any gate to pass; `tested`: the same by run and gate, including those that passed.
+    answers for any gate to pass; `tested`: the same by run and gate, including those that passed. `notes`: what a
+    difference mixes.
     """
 
     baseline: str
@@ -101,6 +103,7 @@ class Comparison(Card):
     failed: list[str]
     unanswered: list[str]
     tested: list[Tested]
+    notes: list[str] = Field(default=[])
 
 
 @dataclass(frozen=True)
@@ -150,9 +153,15 @@ def scored_run(name: str, card: Scorecard, verdicts: list[Verdict], release: Rel
     return ScoredRun(name, card, scorer, figures_of(scorer, card.composite.value is not None, card.headlines), verdicts)
 
 
+def _under(condition: OwnPrompt | None) -> str:
+    if condition is None:
+        return ""
+    return " without a prompt" if condition.file == NO_PROMPT else f" under {condition.file}"
+
+
 def run_name(model: Model) -> str:
     """A run's display name: its model, and its custom prompt."""
-    return _line(model.name + (f" under {model.condition.file}" if model.condition else ""))
+    return _line(model.name + _under(model.condition))
 
 
 def named(runs: Sequence[ScoredRun], names: Mapping[int, str] = MappingProxyType({})) -> list[ScoredRun]:
@@ -213,6 +222,7 @@ def compare(runs: Sequence[ScoredRun], gates: Collection[Gate] = (), samples: in
         failed=[f"{t.run} {why}" for t in tested for why in t.reasons],
         unanswered=[f"{t.run}: {why}" for t in answered for why in t.reasons],
         tested=[*answered, *tested],
+        notes=_confounded(runs),
     )
 
 
@@ -236,10 +246,6 @@ def _comparable(a: ScoredRun, b: ScoredRun) -> None:
         ("tier", a.card.dataset.tier, b.card.dataset.tier),
         ("judge", a.card.judge.name, b.card.judge.name),
         ("judge prompts", a.card.judge.prompt_hash, b.card.judge.prompt_hash),
-        (
-            "conditions",
-            *("the benchmark's" if r.card.model.condition is None else "a prompt of one's own" for r in (a, b)),
-        ),
     ):
         if left != right:
             raise RunError(f"{a.name} and {b.name} differ in {what} ({left}, {right}); score both the same way first")
@@ -248,6 +254,26 @@ def _comparable(a: ScoredRun, b: ScoredRun) -> None:
             f"{a.name} and {b.name} have {len(only)} samples that the other lacks, such as {min(only)}; run "
             "both on the same samples"
         )
+
+
+def _confounded(runs: Sequence[ScoredRun]) -> list[str]:
+    """What else differs between runs under the benchmark's products, a prompt of one's own, and no prompt."""
+    prompts = [r.card.model.condition for r in runs]
+    own = ", ".join(sorted({p.file for p in prompts if p and p.file != NO_PROMPT}))
+    plain = ", ".join(r.name for r, p in zip(runs, prompts, strict=True) if p is None)
+    notes = []
+    if plain and any(prompts):
+        notes.append(
+            f"{plain} answered under the benchmark's own products, the other runs under one prompt or none in their "
+            "place: a difference mixes what the prompts say with the loss of those products. For your prompt alone, "
+            "compare it with a run under no prompt (helmbench_condition: none)."
+        )
+    if own and any(p and p.file == NO_PROMPT for p in prompts):
+        notes.append(
+            f"A difference between {own} and no prompt is all that the prompt adds: its role, its rules and its "
+            "length, not only what it says about people in distress."
+        )
+    return notes
 
 
 def differences(base: ScoredRun, others: list[ScoredRun]) -> list[Difference]:
