@@ -17,8 +17,10 @@ from typer.main import get_command
 
 from dataset_builder.release import Release
 from dataset_builder.schema import ProtocolRow, Row, UserMessage
+from judge.judges import references
 from judge.report.sentences import sentence
 from judge.schema import Figure, Triage, Verdict
+from judge.wording import number
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -146,3 +148,15 @@ def test_readme_shows_what_the_demo_prints(release: Release) -> None:
         assert re.split(r"  +", line)[1:] == [interval(f.model_dump()) for f in figures]
         if policy == "keyword":
             assert f"*{sentence(card)}*" in WORDS
+
+
+def test_results_show_the_trivial_policies(release: Release) -> None:
+    """The figures of every policy on core, as in every report."""
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    rows = [
+        f"{number(r.composite.value)} [{number(r.composite.low)}, {number(r.composite.high)}] | "
+        f"{100 * (r.sensitivity.value or 0):.0f} % | {100 * (r.specificity.value or 0):.0f} % | {r.breached} of 11"
+        for r in references(release)["core"]
+    ]
+    assert [row for row in rows if row not in page] == []
+    assert page.count(" of 11 |") == len(rows) == 6
