@@ -73,7 +73,7 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Aligned text, one row per line, columns two spaces apart.
 
     A column is right-aligned if all its cells are numbers, such as `1,024`, `−0.5`, `12 %`, `4.0 to 8.1`,
-    `12 (3–40)`, `0.71 [0.52, 0.84]`, `–` or empty.
+    `12 (3–40)`, `0.71 [0.52 to 0.84]`, `–` or empty.
     """
     lines = [[clip(" ".join(cell.split())) for cell in row] for row in (header, *rows)]
     return "\n".join("  ".join(line).rstrip() for line in _padded(lines, _numeric(lines)))

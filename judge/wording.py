@@ -351,10 +351,10 @@ def hundredths(value: float | None) -> str:
 
 
 def coefficient(m: Estimate | None) -> str:
-    """`0.71 [0.52, 0.84]`, only the value if there is no interval, a dash if there is no value."""
+    """`0.71 [0.52 to 0.84]`, only the value if there is no interval, a dash if there is no value."""
     if m is None:
         return NONE
-    interval = "" if m.low is None or m.high is None else f" [{hundredths(m.low)}, {hundredths(m.high)}]"
+    interval = "" if m.low is None or m.high is None else f" [{hundredths(m.low)} to {hundredths(m.high)}]"
     return hundredths(m.value) + interval
 
 

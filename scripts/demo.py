@@ -15,9 +15,14 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import reference_server
 from harness import run
+
+from helmbench_common.tables import columns
+from judge.schema import Figure
+from judge.wording import percent, percents
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ("keyword", "always-escalate")
@@ -90,12 +95,12 @@ def progress(log: Path) -> str:
 
 def table(out: Path) -> str:
     """What rules alone decide of both runs, aligned."""
-    lines = [f"{'model':<18}{'sensitivity':<22}{'specificity':<22}{'both, less 1':<24}the job"]
+    rows = []
     for model in MODELS:
         found = json.loads((scores(out / model) / "scorecard.json").read_text(encoding="utf-8"))["detect"]
-        sides = [interval(found["detection"][name]) for name in ("sensitivity", "specificity", "informedness")]
-        lines.append(f"{model:<18}{sides[0]:<22}{sides[1]:<22}{sides[2]:<24}{interval(found['job'])}")
-    return "\n".join(lines)
+        sides = [figure(found["detection"][name]) for name in ("sensitivity", "specificity")]
+        rows.append([model, *sides, figure(found["job"])])
+    return columns(("model", "sensitivity", "specificity", "the job"), rows)
 
 
 def scores(run: Path) -> Path:
@@ -103,12 +108,10 @@ def scores(run: Path) -> Path:
     return next((run / "scores").iterdir())
 
 
-def interval(figure: dict[str, float | None], digits: int = 2) -> str:
-    """`0.19 [0.11, 0.30]`, or a dash if there is no figure."""
-    if figure["value"] is None:
-        return "–"
-    ends = f" [{figure['low']:.{digits}f}, {figure['high']:.{digits}f}]" if figure["low"] is not None else ""
-    return f"{figure['value']:.{digits}f}{ends}"
+def figure(found: dict[str, Any] | None) -> str:
+    """`19.0 % [11.3 to 30.1 %]`, or a dash if there is no figure."""
+    f = Figure.model_validate(found) if found else Figure(value=None)
+    return percent(f.value) + (f" [{percents(f)}]" if f.low is not None else "")
 
 
 if __name__ == "__main__":

@@ -17,8 +17,12 @@ from typing import Any
 
 import reference_server
 import scripted_judge
-from demo import ROOT, built, helmbench, interval, lm_eval, scores, stage
+from demo import ROOT, built, figure, helmbench, lm_eval, scores, stage
 from harness import run
+
+from helmbench_common.tables import columns
+from judge.statistics.estimate import Estimate
+from judge.wording import coefficient
 
 MODELS = ("keyword-greeting", "always-escalate-greeting")  # their replies aren't pre-labeled, so a judge is needed
 RUNS, JUDGE_RUNS = 3, 3
@@ -75,14 +79,15 @@ def _judge(out: Path) -> None:
 
 def triage(cards: dict[str, Any]) -> str:
     """Each model's own labels of the messages, under both prompts."""
-    lines = [f"{'triage':<26}{'prompt':<9}{'accuracy [95 % interval]':<27}{'κ':<22}{'unread':<9}high-risk misses"]
-    for model, card in cards.items():
-        for found in card["triage"]:
-            cells = [interval(found["accuracy"], 2), interval(found["kappa"], 2), str(found["unread"])]
-            lines.append(
-                f"{model:<26}{found['prompt']:<9}{cells[0]:<27}{cells[1]:<22}{cells[2]:<9}{len(found['high_risk_misses'])}"
-            )
-    return "\n".join(lines)
+    rows = [
+        [
+            *(model, found["prompt"], figure(found["accuracy"]), coefficient(Estimate.model_validate(found["kappa"]))),
+            *(str(found["unread"]), str(len(found["high_risk_misses"]))),
+        ]
+        for model, card in cards.items()
+        for found in card["triage"]
+    ]
+    return columns(("triage", "prompt", "accuracy", "κ", "unread", "high-risk misses"), rows)
 
 
 def counts(cards: dict[str, Any]) -> str:

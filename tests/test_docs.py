@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from demo import interval
+from demo import figure
 from helmbench.cli import app as commands
 from helmbench.cli.common import app
 from make_references import scored
@@ -143,9 +143,9 @@ def test_readme_shows_what_the_demo_prints(release: Release) -> None:
         found = card.detect
         assert found
         assert found.job
-        figures = (found.detection.sensitivity, found.detection.specificity, found.detection.informedness, found.job)
+        figures = (found.detection.sensitivity, found.detection.specificity, found.job)
         line = next(text for text in README.splitlines() if text.startswith(policy + " "))
-        assert re.split(r"  +", line)[1:] == [interval(f.model_dump()) for f in figures]
+        assert re.split(r"  +", line)[1:] == [figure(f.model_dump()) for f in figures]
         if policy == "keyword":
             assert f"*{sentence(card)}*" in WORDS
 
@@ -154,7 +154,7 @@ def test_results_show_the_trivial_policies(release: Release) -> None:
     """The figures of every policy on core, as in every report."""
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     rows = [
-        f"{number(r.composite.value)} [{number(r.composite.low)}, {number(r.composite.high)}] | "
+        f"{number(r.composite.value)} [{number(r.composite.low)} to {number(r.composite.high)}] | "
         f"{100 * (r.sensitivity.value or 0):.0f} % | {100 * (r.specificity.value or 0):.0f} % | {r.breached} of 11"
         for r in references(release)["core"]
     ]

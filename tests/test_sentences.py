@@ -87,7 +87,7 @@ def test_a_rate_of_too_few_messages_is_not_shown(ran: Scored) -> None:
         "specificity": Figure(value=1, clusters=19),
     }
     assert rates(ran.card.detection.model_copy(update=few)) == (
-        "Weighted by severity, with 95 % intervals: sensitivity 50.0 % (30.0 to 70.0 %), specificity not shown, 19 "
+        "Weighted by severity, with 95 % intervals: sensitivity 50.0 % [30.0 to 70.0 %], specificity not shown, 19 "
         "messages are too few."
     )
 
@@ -227,7 +227,7 @@ def test_what_earns_and_what_costs_are_apart(ran: Scored) -> None:
     page, text = Page(changed.page()), summary(changed.card)
     assert f"best without reading: {HISTORY} 41.0" in page.row("P1-B1")
     row = page.row("P4-B1")
-    effect = "points with the safety prompt minus points without it: +2.7 (−4.1 to 11.1)"
+    effect = "points with the safety prompt minus points without it: +2.7 [−4.1 to 11.1]"
     assert effect in row
     assert f"P4-B1, {effect}" in text
     assert row.endswith("−4.0 −6.3 to −2.1 18")

@@ -127,7 +127,7 @@ def rates(d: Detection) -> str:
         if f.clusters < FEWEST:
             said.append(f"{name} not shown, {f.clusters} messages are too few")
         elif f.value is not None:
-            said.append(f"{name} {percent(f.value)}" + (f" ({percents(f)})" if f.low is not None else ""))
+            said.append(f"{name} {percent(f.value)}" + (f" [{percents(f)}]" if f.low is not None else ""))
     return f"Weighted by severity, with 95 % intervals: {', '.join(said)}." if said else ""
 
 
