@@ -82,7 +82,7 @@ def test_a_wrong_path_and_a_wrong_model_end_the_run(dataset: Path, tmp_path: Pat
         model = lm_eval(dataset, tmp_path, at(server.url, "keywork"), *CHAT, *KEPT, *SHORT)
         assert {entry["status"] for entry in server.log} == {404}
         assert len(server.log) == 1  # one greeting, since the list may be short
-    assert f"answers no request: HTTP 404 no POST /v2/chat/completions; expected POST {reference_server.CHAT}" in (
+    assert f"fail: HTTP 404 no POST /v2/chat/completions; expected POST {reference_server.CHAT}" in (
         refused(path, tmp_path)
     )
     assert "HTTP 404 model_not_found" in refused(model, tmp_path)
@@ -97,7 +97,7 @@ def test_a_wrong_key_ends_the_run(
     server.models, server.key = Said(200, {}, b'{"data": [{"id": "keyword"}]}'), "sk-right"
     monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong-wrong")
     done = lm_eval(dataset, tmp_path, at(server.url), *CHAT, *KEPT, *SHORT)
-    assert "answers no request: HTTP 401 invalid_api_key" in refused(done, tmp_path)
+    assert "fail: HTTP 401 invalid_api_key" in refused(done, tmp_path)
     assert "sk-wrong" not in done.stderr + done.stdout
     assert server.total == 0
 

@@ -114,7 +114,7 @@ def test_a_wrong_key_ends_at_once_and_is_not_repeated(
     for models in (failed(401), listing("faulty")):
         server = serve(models, key="sk-right")
         said = ended(server)
-        assert "answers no request: HTTP 401 invalid_api_key no such key: Bearer …; is the key right" in said
+        assert "fail: HTTP 401 invalid_api_key no such key: Bearer …; is the key right" in said
         assert "sk-wrong" not in said
         assert server.total == 0  # completions that were given
 
@@ -158,7 +158,7 @@ def test_a_wrong_model_is_told_with_those_there_are(serve: Callable[..., JudgeSe
     for status in (404, 400):
         server = serve(listing("faulty-7b", "other"), failed(status, "no such model", "model_not_found"))
         assert ended(server, "faulty-7") == (
-            f"helmbench: {server.url}/chat/completions answers no request: HTTP {status} model_not_found no such "
+            f"helmbench: requests to {server.url}/chat/completions fail: HTTP {status} model_not_found no such "
             "model; it lists faulty-7b, other; did you mean faulty-7b?"
         )
         assert server.asked[GREETING] == 1
@@ -180,14 +180,14 @@ def test_a_path_that_is_none_says_what_base_url_is() -> None:
 def test_a_server_that_is_not_ready_is_told_after_a_few_attempts(serve: Callable[..., JudgeServer]) -> None:
     """Both its list and completions answer 503: up, and still loading."""
     server = serve(failed(503, "loading"), failed(503, "loading"))
-    assert "answers no request: HTTP 503 loading; it is up, but not ready" in ended(server)
+    assert "fail: HTTP 503 loading; it is up, but not ready" in ended(server)
     assert server.asked == {GREETING: GREETINGS}
 
 
 def test_a_403_is_everybodys_or_one_prompts(serve: Callable[..., JudgeServer]) -> None:
     """Filters answer with it, and so do servers that don't know the key: a greeting tells them apart."""
     barred = serve(listing("faulty"), failed(403, "forbidden"))
-    assert "answers no request: HTTP 403 forbidden; " in ended(barred)
+    assert "fail: HTTP 403 forbidden; " in ended(barred)
     filtering = serve(listing("faulty"), failed(403, "forbidden"), greeted=said("hello"))
     assert run(filtering) == [""] * 30
     assert filtering.asked[GREETING] == 1
@@ -197,7 +197,7 @@ def test_what_no_message_can_mend_ends_the_run(serve: Callable[..., JudgeServer]
     """Money that is spent, and a proxy that wants a password."""
     for status, code in {402: "payment_required", 407: "proxy", 429: "insufficient_quota"}.items():
         server = serve(listing("faulty"), failed(status, "no", code))
-        assert f"answers no request: HTTP {status} {code}" in ended(server)
+        assert f"fail: HTTP {status} {code}" in ended(server)
         assert server.total < IN_A_ROW  # at once
 
 

@@ -103,7 +103,7 @@ def test_patience_ends(pauses: list[float]) -> None:
     """
     with reference_server.start(faults={"429": 0.5, "broken": 0.5}) as server:
         layer = layer_of(model_at(server.url), patience=20)
-        with pytest.raises(SystemExit, match=r"answers no request: (?:HTTP 429|broken JSON)"):
+        with pytest.raises(SystemExit, match=r"fail: (?:HTTP 429|broken JSON)"):
             layer([request(f"message {n}") for n in range(100)])
         attempts = Counter(json.dumps(r["messages"]) for r in server.requests)
         broken = Counter(

@@ -120,11 +120,11 @@ def text(c: Comparison) -> str:
             r.place,
             wording.of_hundred(r.composite.value),
             wording.interval(r.composite),
-            ", ".join(r.breached) or "none",
+            str(len(r.breached)),
         )
         for r in c.ranks
     ]
-    parts = [markdown_table(("run", "place", "composite", "95 % interval", "breached floors"), ranks)]
+    parts = [markdown_table(("run", "place", "composite", "95 % interval", "floors breached"), ranks)]
     for name in c.runs[1:]:
         rows = [(d, _difference(d)) for d in c.differences if d.run == name]
         whole = [

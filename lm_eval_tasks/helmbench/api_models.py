@@ -304,7 +304,7 @@ class Requests:
         """Checks the list of models, and sends a greeting in case of doubt.
 
         Raises:
-            UnusableError: the server is unreachable, or answers no request.
+            UnusableError: the server is unreachable, or all requests fail.
         """
         doubt = await self._look()
         if not doubt:
@@ -337,7 +337,7 @@ class Requests:
         return f"it doesn't list {name!r}" if names and name not in names else ""
 
     async def _refusal(self, prompt: Any, settings: dict[str, Any]) -> str:
-        """Why the server answers no request, judging by a greeting; empty if it answers, or if that is unclear."""
+        """Why requests to the server fail, judging by a greeting; empty if it answers, or if that is unclear."""
         payload = self._payload(_greeting(prompt), {**settings, "max_gen_toks": GREETING_TOKENS})
         try:
             outcome, _ = await asyncio.wait_for(
@@ -365,7 +365,7 @@ class Requests:
             self._answered += 1
 
     def _unusable(self, reason: str) -> UnusableError:
-        return UnusableError(f"{shown(self._model.base_url)} answers no request: {reason}{self._hint(reason)}")
+        return UnusableError(f"requests to {shown(self._model.base_url)} fail: {reason}{self._hint(reason)}")
 
     def _hint(self, reason: str) -> str:
         """What to check, to append to the reason; empty if unknown."""
