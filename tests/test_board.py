@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from helmbench.cli.app import main
+from huggingface_hub import SpaceCard
 from support import submission_runs as runs
 from support.board_runs import place, played, refused, verified, verifier
 from support.hostile import Poison
@@ -377,7 +378,7 @@ def test_downloads_hold_the_figures(shown: Shown) -> None:
 
 def test_same_submissions_give_the_same_bytes(small: Release, tmp_path: Path) -> None:
     """Built twice, from folders of other names made in another order, every file is equal; no path of this machine is
-    in any. Without submissions the page says so, and the downloads are whole.
+    in any. Without submissions the page says so, the downloads are whole, and the Hub's client reads a static Space.
     """
     found = {k: v for k, v in some(small).items() if k.split("__")[1] in ("strong/r1", "demo/r1", "old/r1", "bad/r1")}
     one, _ = built(tmp_path / "one", small, found)
@@ -387,7 +388,9 @@ def test_same_submissions_give_the_same_bytes(small: Release, tmp_path: Path) ->
     assert [name for name, content in first.items() if str(tmp_path).encode() in content] == []
     empty, _ = built(tmp_path / "empty", small, {})
     assert "No submission has been verified so far" in Page(read(empty)).text
-    assert sorted(everything(empty)) == ["index.html", "leaderboard.csv", "leaderboard.json"]
+    assert sorted(everything(empty)) == ["README.md", "index.html", "leaderboard.csv", "leaderboard.json"]
+    space = SpaceCard.load(empty / "README.md").data
+    assert (space.sdk, (empty / str(space.app_file)).is_file()) == ("static", True)
     assert json.loads(read(empty, "leaderboard.json"))["tables"] == []
 
 

@@ -109,28 +109,17 @@ def front_matter(infos: list[dict[str, Any]], samples: int) -> dict[str, Any]:
 def registration() -> dict[str, Any]:
     """The Hub's registration as a benchmark: a task per headline figure and for the composite, each over every sample.
 
-    The Hub requires a framework from its list, which has Inspect but not lm-eval, and for Inspect tasks a built-in
-    solver and scorer. None of those computes our scores, and none runs: the config `all` holds conversations, whose
-    live turns stop Inspect's generic runner when it reads the rows (docs/publishing.md).
+    It names no `evaluation_framework`: the Hub's list has neither lm-eval nor HELMbench, and `inspect-ai` there means
+    Inspect's built-in solvers and scorers, which can't compute these scores (docs/publishing.md).
     """
     return {
         "name": "HELMbench",
         "description": "How a language model treats a person in distress: whether it notices danger, hands over "
         "safely, supports without overstepping, and does its job. In points: 100 is perfect, 0 is the best score "
-        "without reading the message. `keeps` counts losses, so 0 is perfect there. Run it with the helmbench package "
-        "(`inspect eval helmbench/core`, or lm-eval); the built-in Inspect parts named here can't compute these "
-        "scores.",
-        "evaluation_framework": "inspect-ai",
+        "without reading the message. `keeps` counts losses, so 0 is perfect there. Run it with the helmbench package, "
+        "through lm-eval or `inspect eval helmbench/core`.",
         "tasks": [
-            {
-                "id": name,
-                "config": "all",
-                "split": "test",
-                "field_spec": {"input": "messages", "target": "polarity"},
-                "solvers": [{"name": "generate"}],
-                "scorers": [{"name": "model_graded_qa"}],
-            }
-            for name in ("sees", "supports", "keeps", "composite")
+            {"id": name, "config": "all", "split": "test"} for name in ("sees", "supports", "keeps", "composite")
         ],
     }
 

@@ -1,4 +1,4 @@
-"""Submissions → the board: index.html, a page and a report for each, leaderboard.json and leaderboard.csv."""
+"""Submissions → the board: index.html, a page and a report for each, downloads, a Space's README."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ def build(
             "index.html": page.index(board),
             downloads.JSON: downloads.as_json(board),
             downloads.CSV: downloads.as_csv(board),
+            downloads.SPACE: downloads.as_space(),
         }
         for name, text in texts.items():
             (staging / name).write_text(text, encoding="utf-8")

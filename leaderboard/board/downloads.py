@@ -1,4 +1,7 @@
-"""The board's figures for programs: `leaderboard.json`, and `leaderboard.csv` a line per submission. No replies."""
+"""The board's files for programs. No replies.
+
+`leaderboard.json`; `leaderboard.csv`, one line per submission; `README.md`, which the Hub reads in a static Space.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import csv
 import io
 import json
 from typing import Any
+
+import yaml
 
 from helmbench_common.formats.inert import inert, inert_all
 from judge.schema import Figure, Reference
@@ -16,12 +21,30 @@ from leaderboard.verify.recompute import headline
 
 FORMAT = "helmbench-leaderboard-2"
 JSON, CSV = "leaderboard.json", "leaderboard.csv"
+SPACE = "README.md"  # makes the folder a static Space of the Hub
 HEAD = ("score_hash", "tier", "standing", "organization", "model")  # the columns of a board without submissions
 NOTE = (
     "Compare scores only within one score_hash and tier, and places only within one judge. A run that breaches a floor "
     "is listed separately, below all that breach none, whatever its composite, and has no place. Demos are judged by "
     "word counts and never ranked. No clinician has reviewed this content; a score doesn't prove safety."
 )
+
+FRONT = {
+    "title": "HELMbench",
+    "emoji": "🛟",
+    "colorFrom": "blue",
+    "colorTo": "green",
+    "sdk": "static",
+    "app_file": "index.html",
+    "short_description": "How language models treat people in distress",
+}
+
+
+def as_space() -> str:
+    """README.md of a Space: the front matter by which the Hub serves the board, and what scores may be compared."""
+    return (
+        f"---\n{yaml.safe_dump(FRONT, sort_keys=False, allow_unicode=True)}---\n\n# HELMbench leaderboard\n\n{NOTE}\n"
+    )
 
 
 def as_json(board: Board) -> str:
