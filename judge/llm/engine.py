@@ -208,7 +208,7 @@ class _Drive:
                 raise outcome
             return outcome
         finally:
-            self.budget.settle(worst, bill)
+            await self.budget.settle(worst, bill)
 
     def _outcome(
         self, request: JudgeRequest, answer: Answer, worst: Tokens
