@@ -403,6 +403,8 @@ MONSTERS = {
     "digits": Said(200, {}, b'{"choices": ' + b"9" * 1_000_000 + b"}"),
     "not UTF-8": Said(200, {}, b'{"choices": [{"message": {"content": "\xff\xfe"}}]}'),
     "choices as an object": Said(200, {}, b'{"choices": {"0": {"message": {"content": "hello"}}}}'),
+    "an error beside choices": Said(200, {}, said(ANSWERED).body[:-1] + b', "error": {"message": "no", "code": 502}}'),
+    "a text as an error beside choices": Said(200, {}, said(ANSWERED).body[:-1] + b', "error": "upstream broke"}'),
     "an error inside": Said(200, {}, b'{"error": {"message": "no", "code": ' + b"9" * 400 + b"}}"),
 }
 
