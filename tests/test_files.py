@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from helmbench_common.files import write_whole
+from helmbench_common.files import replacing, write_whole
 
 
 def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -35,3 +37,40 @@ def test_a_link_under_the_name_of_a_half_written_file_is_not_followed(tmp_path: 
     write_whole(tmp_path / "labels.json", "{}")
     assert ((tmp_path / "mine").read_text(), (tmp_path / "labels.json").read_text()) == ("whole", "{}")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["labels.json", "mine"]
+
+
+FILLING = """
+import sys
+from pathlib import Path
+from helmbench_common.files import replacing
+with replacing(Path(sys.argv[1])) as folder:
+    (folder / "half").touch()
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_next_build_removes_what_killed_builds_left_and_nothing_else(tmp_path: Path) -> None:
+    """A running build of the same folder keeps its files, and so do other folders with such names."""
+    out, others = tmp_path / "ds", [".ds-settings", ".ds-2-abcdefgh.partial", ".other-abcdefgh.partial"]
+    for name in others:
+        (tmp_path / name).mkdir()
+    (tmp_path / ".ds-abcdefgh.partial").symlink_to(tmp_path / ".ds-settings")
+
+    def filling() -> tuple[subprocess.Popen[str], Path]:
+        words = [sys.executable, "-c", FILLING, str(out)]
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert process.stdout
+        return process, Path(process.stdout.readline().strip())
+
+    (killed, left), (running, kept) = filling(), filling()
+    killed.kill()
+    killed.communicate()
+    assert (left / "half").exists()
+    with replacing(out) as folder:
+        (folder / "whole").touch()
+        assert (left.exists(), (kept / "half").exists()) == (False, True)
+    assert [p.name for p in out.iterdir()] == ["whole"]
+    running.communicate("")
+    assert [p.name for p in out.iterdir()] == ["half"], "the last to end is the one that stays"
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([".ds-abcdefgh.partial", *others, "ds"])
