@@ -28,13 +28,25 @@ def write_whole(path: Path, text: str | Iterable[str], private: bool = False, mo
     path.parent.mkdir(parents=True, exist_ok=True)
     staged = fresh(path.with_name(f".{path.name}-{os.getpid()}"), 0o600 if private else 0o666)
     try:
-        with staged.open("w", encoding="utf-8", newline="") as file:  # keep line ends on every system
+        # Keep line ends on every system.
+        with naming(path), staged.open("w", encoding="utf-8", newline="") as file:
             file.writelines([text] if isinstance(text, str) else text)
         if mode is not None:
             staged.chmod(mode)
         staged.replace(path)
     except BaseException:
         staged.unlink(missing_ok=True)  # a full disk, a folder in the file's place, Ctrl-C
+        raise
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Adds the path to a system error that names none, such as that of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
         raise
 
 
@@ -71,7 +83,8 @@ def replacing(out: Path) -> Iterator[Path]:
         fcntl.flock(lock, fcntl.LOCK_EX)
     staging = drawn.rename(f"{drawn}{STAGING}")  # only now other builds may look at it
     try:
-        yield staging
+        with naming(out):
+            yield staging
         staging.chmod(0o755)
         old = out.with_name(f".{out.name}-old-{os.getpid()}")
         if out.exists() and not _swapped(staging, out):

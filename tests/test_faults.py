@@ -100,7 +100,7 @@ def ctrl_c(client: Client) -> tuple[int, str]:
 
 
 ENDS: list[tuple[str, Callable[[Client], tuple[int, str]], int, str]] = [
-    ("judge", disk_full, 3, "File too large"),
+    ("judge", disk_full, 3, "/judge-1/replies.jsonl: File too large"),
     ("judge", two_at_once, 3, "another `helmbench judge` is writing it"),
     ("judge", ctrl_c, 130, "stopped; run the same command again"),
     ("runner", two_at_once, 1, "another run is writing the cache"),

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from helmbench.cli.common import reason
 
 from helmbench_common.files import replacing, write_whole
 
@@ -28,6 +33,28 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
         write_whole(tmp_path / "page.html", broken())
     assert (tmp_path / "page.html").read_text() == "whole"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["labels.json", "page.html"]
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder in which no file may have more than 4 KB."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    yield tmp_path
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_full_disk_names_the_file(full_disk: Path) -> None:
+    """The file or folder as it is called when whole, in a text or a table; nothing is left."""
+    with pytest.raises(OSError, match="File too large") as text:
+        write_whole(full_disk / "page.html", "x" * 5_000)
+    with pytest.raises(OSError, match="File too large") as table, replacing(full_disk / "ds") as folder:
+        pq.write_table(pa.table({"n": np.random.default_rng(1).integers(2**60, size=5_000)}), folder / "rows.parquet")
+    assert [reason(e.value) for e in (text, table)] == [
+        f"{full_disk}/page.html: File too large",
+        f"{full_disk}/ds: Error writing bytes to file. Detail: [errno 27] File too large",
+    ]
+    assert not [*full_disk.iterdir()]
 
 
 def test_a_link_under_the_name_of_a_half_written_file_is_not_followed(tmp_path: Path) -> None:

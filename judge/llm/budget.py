@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from helmbench_common.files import fresh
+from helmbench_common.files import fresh, naming
 from helmbench_common.formats.plain_file import read_text
 from judge.llm.errors import CapReachedError
 
@@ -197,7 +197,7 @@ class Budget:
             if tokens == self._written:
                 return
             staged = fresh(self._ledger.with_suffix(".tmp"))
-            with staged.open("w", encoding="utf-8") as file:
+            with naming(self._ledger), staged.open("w", encoding="utf-8") as file:
                 json.dump({"prompt_tokens": tokens.prompt, "completion_tokens": tokens.completion}, file)
                 file.flush()
                 os.fsync(file.fileno())
