@@ -22,10 +22,12 @@ class HelmbenchError(Exception):
 
 
 class RefusedError(HelmbenchError):
-    """Problems that the input's author can fix, one per line with file and line; nothing was written."""
+    """Problems that the input's author can fix, one per line with file and line; nothing was written. `count`: how many
+    there are, if `lines` doesn't show all.
+    """
 
     exit_code = 1
 
-    def __init__(self, *lines: str) -> None:
+    def __init__(self, *lines: str, count: int = 0) -> None:
         super().__init__("\n".join(lines))
-        self.lines = lines
+        self.lines, self.count = lines, count or len(lines)

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -69,6 +70,25 @@ def test_errors_of_the_checks_are_printed_too(home: Path) -> None:
         "2 errors; nothing was written",
     ]
     assert not (home / "helmbench").exists()
+
+
+def test_errors_of_one_file_do_not_bury_the_others(home: Path) -> None:
+    """Each file shows 20 and says how many more it has; endless front matter isn't read. All in seconds."""
+    scenarios, started = home / "content" / "scenarios", time.process_time()
+    (scenarios / "P4-B2-S1.md").write_text(ALONE.replace("# PT1", "# PT1 (\n" * 1_000 + "# PT1"), encoding="utf-8")
+    (scenarios / "P4-B2-S2.md").write_text("---\n" + "a: b\n" * 300_000 + "---\n", encoding="utf-8")
+    (scenarios / "P4-B2-S3.md").write_text("---\nid: P4-B2-S3\n---\n" + "#\n" * 300_000, encoding="utf-8")
+    done = run(home, "check", "--content", "content")
+    assert done.returncode == 1
+    lines = [line.removeprefix("content/scenarios/") for line in done.stderr.splitlines()]
+    assert [line for line in lines if "read the heading" not in line and "is missing" not in line] == [
+        "P4-B2-S1.md: and 980 more errors",
+        "P4-B2-S2.md:1: has front matter of 300,000 lines; expected at most 200, and prose under a heading",
+        "P4-B2-S3.md: and 299,985 more errors",
+        "301,006 errors; nothing was written",
+    ]
+    assert len(lines) == 44
+    assert time.process_time() - started < 20
 
 
 def test_build_gives_the_same_bytes_in_another_process(dataset: Path, tmp_path: Path) -> None:

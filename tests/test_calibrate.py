@@ -26,11 +26,12 @@ from dataset_builder.release import Release
 from dataset_builder.schema import CalibrationRow
 from judge.agreement.answers import JudgeLabel
 from judge.agreement.calibration import Calibration, calibrate, calibration_hash
-from judge.agreement.known import SHIPPED, of_judge
+from judge.agreement.known import SHIPPED, of_judge, stored
 from judge.agreement.tables import calibration_text
 from judge.llm.questions import JudgeRequest, calibrated, for_calibration, prompt_hash, rating_request
 from judge.offline import judge as offline
 from judge.offline import model
+from judge.replies.schema import RunError
 from judge.schema import CriterionAgreement
 from judge.verdicts import JudgeIdentity
 
@@ -216,6 +217,17 @@ def test_agreement_with_another_prompt_or_text_does_not_apply(release: Release) 
     assert [a.criterion for a in changed.criteria if a.reason] == [first.criterion]
     assert not changed.usable
     assert calibration_hash(edited) != c.calibration_hash
+
+
+def test_agreement_that_is_no_number_is_refused(release: Release, tmp_path: Path) -> None:
+    """NaN is below no limit, and would make any judge usable."""
+    file = tmp_path / "calibration.json"
+    figures = json.loads(measured(release, author(release)).model_dump_json())
+    figures["overall"]["kappa"]["value"] = float("nan")
+    file.write_text(json.dumps(figures), encoding="utf-8")
+    wrong = r"calibration\.json: overall\.kappa\.value: Input should be a finite number; expected a file written by"
+    with pytest.raises(RunError, match=wrong):
+        stored([JUDGE], tmp_path, [file], release)
 
 
 def test_pairs_with_facts_lie_on_both_sides_of_a_line(release: Release) -> None:

@@ -279,11 +279,19 @@ def test_sets_stand_beside_each_other_and_the_given_ones_first(release: Release,
 def test_files_of_nobody_here_are_refused(
     run: list[str], release: Release, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Another judge's, an empty home, something that is no validation: exit 2, and it says what was expected."""
+    """Another judge's, an empty home, something that is no validation, agreement that is no number: exit 2, and it says
+    what was expected.
+    """
     path = stored(planted(release, tmp_path / "set"), tmp_path)
     (tmp_path / "empty").mkdir()
+    figures = json.loads(path.read_text(encoding="utf-8"))
+    for name, value in (("nan", float("nan")), ("infinite", float("inf")), ("text", "NaN")):
+        figures["kappa"]["value"] = value
+        (tmp_path / f"{name}.json").write_text(json.dumps(figures), encoding="utf-8")
+    no_number = "kappa.value: Input should be a finite number; expected a file written by `helmbench validate`"
     for given, told in (
         (path, f"validates '{JUDGE}'; expected a judge of this run: {offline.NAME}"),
+        *((tmp_path / f"{name}.json", f"{name}.json: {no_number}") for name in ("nan", "infinite", "text")),
         (tmp_path / "empty", f"no validation of {offline.NAME}"),
         (tmp_path / "mine.jsonl", "expected a file written by `helmbench validate`"),
         (tmp_path / "nowhere.json", "can't be read (No such file or directory); expected a file written by"),

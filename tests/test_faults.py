@@ -29,7 +29,7 @@ class Client:
 
     def __init__(self, name: str, folder: Path, release: Release) -> None:
         self.name, self.folder, self.release = name, folder, release
-        self.wait = 0.1
+        self.wait, self.padding = 0.1, 0
         self.requests: list[str] = []
         self.server = JudgeServer(self._answer)
         if name == "judge":
@@ -43,7 +43,8 @@ class Client:
         self.requests.append(json.dumps(body["messages"], ensure_ascii=False))
         form = body.get("response_format", {}).get("json_schema", {}).get("schema")
         labels = form["properties"]["label"]["enum"] if form else [""]
-        return said(json.dumps({"label": labels[0], "quotes": []}))._replace(wait=self.wait)
+        answer = json.dumps({"label": labels[0], "quotes": []}) + " " * self.padding
+        return said(answer)._replace(wait=self.wait)
 
     def start(self, before: Callable[[], object] | None = None) -> subprocess.Popen[str]:
         return begun(self.command, self.release.path, before)
@@ -82,6 +83,12 @@ def disk_full(client: Client) -> tuple[int, str]:
     return ended(client.start(limited))
 
 
+def cache_full(client: Client) -> tuple[int, str]:
+    """Room for lm-eval's cache with a few replies."""
+    client.wait, client.padding, room = 0, 4_000, 40_000
+    return ended(client.start(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))))
+
+
 def two_at_once(client: Client) -> tuple[int, str]:
     """The end of the second."""
     first = client.under_way(2)
@@ -100,9 +107,10 @@ def ctrl_c(client: Client) -> tuple[int, str]:
 
 
 ENDS: list[tuple[str, Callable[[Client], tuple[int, str]], int, str]] = [
-    ("judge", disk_full, 3, "File too large"),
+    ("judge", disk_full, 3, "/judge-1/replies.jsonl: File too large"),
     ("judge", two_at_once, 3, "another `helmbench judge` is writing it"),
     ("judge", ctrl_c, 130, "stopped; run the same command again"),
+    ("runner", cache_full, 1, "cache_rank0.db can't be written (disk I/O error); is the disk full?"),
     ("runner", two_at_once, 1, "another run is writing the cache"),
     ("runner", ctrl_c, 130, "helmbench: stopped; run the same command again"),
 ]

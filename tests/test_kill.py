@@ -4,11 +4,13 @@ are the same.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
 import shutil
 import signal
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -17,13 +19,14 @@ from typing import Any
 
 import pytest
 from helmbench.cli.common import UNANSWERED
-from support.judge_server import JudgeServer, by_hash
-from support.killing import SECRET, Starter, asked, judge_command, replies_file
+from support.judge_server import JudgeServer, Said, Serve, by_hash, said
+from support.killing import AT_ONCE, SECRET, Starter, asked, begun, judge_command, replies_file
 from support.scores import scores
 
-from dataset_builder.release import open_release
+from dataset_builder.release import Release, open_release
 from judge.llm import batch
 from judge.llm.batch import ASKS, Replies
+from judge.llm.budget import worst_case
 from judge.llm.questions import JudgeRequest
 
 
@@ -92,6 +95,37 @@ def test_killed_at_many_moments_nothing_is_lost_or_asked_of_the_disk_twice(
     assert [pair for pair in zip(*verdicts, strict=True) if pair[0] != pair[1]] == []
     assert {"judge_refused", "unparsable"} <= {v["unscored"] for v in verdicts[0]}
     assert all(SECRET.encode() not in p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
+
+
+def test_a_kill_costs_what_was_in_flight(small: Release, tmp_path: Path, serve: Serve) -> None:
+    """The ledger has what the answers used, and the worst case of the requests without one, to the token."""
+    answered, numbers, waiting = 10, itertools.count(), list[dict[str, Any]]()
+
+    def script(body: dict[str, Any], _: int) -> Said:
+        labels = body["response_format"]["json_schema"]["schema"]["properties"]["label"]["enum"]
+        answer = said(json.dumps({"label": labels[0], "quotes": []}), usage=(100, 10))
+        if next(numbers) < answered:
+            return answer
+        waiting.append(body)
+        return answer._replace(wait=60)
+
+    path = replies_file(small, tmp_path / "r.jsonl", 60)
+    prices = ["--price-in", "1", "--price-out", "1", "--max-cost", "1000"]
+    process = begun(
+        [sys.executable, "-m", "helmbench.cli", *judge_command(path, small.path, serve(script).url), *prices],
+        small.path,
+    )
+    ledger = tmp_path / "r.scored" / "judge" / "judge-1" / "spent.json"
+    while len(waiting) < AT_ONCE and process.poll() is None:
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    worst = [worst_case(body, json.dumps(body, ensure_ascii=False).encode()) for body in waiting]
+    assert len(worst) == AT_ONCE
+    assert json.loads(ledger.read_text()) == {
+        "prompt_tokens": 100 * answered + sum(w.prompt for w in worst),
+        "completion_tokens": 10 * answered + sum(w.completion for w in worst),
+    }
 
 
 def _answers(replies: Replies, request: JudgeRequest) -> tuple[int, int]:

@@ -4,10 +4,13 @@ runner's. Each row is tried on both.
 
 from __future__ import annotations
 
+import base64
 import gzip
+import html
 import itertools
 import json
 import logging
+import re
 import socket
 import threading
 import traceback
@@ -17,7 +20,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from lm_eval.models.openai_completions import LocalChatCompletion
@@ -28,7 +31,7 @@ from test_engine import questions
 from helmbench_common.http import client
 from helmbench_common.http.addresses import proxy, shown
 from helmbench_common.http.bodies import MOST_TOKENS, tokens
-from helmbench_common.http.keys import Keys
+from helmbench_common.http.keys import WITHHELD, Keys
 from helmbench_common.http.retry import retry_after
 from judge.llm.asking import collect
 from judge.llm.batch import Replies
@@ -189,6 +192,96 @@ def test_the_key_is_repeated_nowhere(
     assert leaks == []
 
 
+def ways(key: str) -> dict[str, str]:
+    """A key as a server may cut, split or encode it."""
+    unseen = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u034f\u061c\u200e\u202e\u2066\ufe0f\U000e0041\u0301\u00a0\x1b\x00 \n"
+    split = {f"split by U+{ord(c):04X}": c.join(key) for c in unseen}
+    in_base64 = [base64.b64encode(b"x" * n + key.encode()).decode() for n in range(3)]
+    percents = "".join(f"%{ord(c):02x}" for c in key)
+    return {
+        **split,
+        "its first 8": f"{key[:8]}***",
+        "its last 8": f"***{key[-8:]}",
+        "8 in the middle": key[10:18],
+        "all but its last": key[:-1],
+        "twice, each cut": f"{key[:14]}...{key[-14:]}",
+        "in capitals": key.upper()[:-1],
+        "percent-encoded": percents[:-1],
+        "percent-encoded twice": quote(quote(key[3:-1], safe=""), safe=""),
+        "percent-encoded and split": percents.replace("%", "%25").replace("%2", "\u200b%2"),
+        **{f"base64, alignment {n}": encoded for n, encoded in enumerate(in_base64)},
+        "base64, cut": in_base64[1][:-5],
+        "base64, split": "\u200d".join(in_base64[2]),
+        "base64, for addresses": base64.urlsafe_b64encode(key.encode()).decode()[3:],
+        "base64, percent-encoded": quote(quote(in_base64[2], safe=""), safe=""),
+        "as HTML": "".join(f"&#{ord(c)};" for c in key),
+        "escaped twice": "".join(f"\\u{ord(c):04x}" for c in key),
+    }
+
+
+def holds_eight(text: str, key: str) -> bool:
+    """Whether 8 consecutive characters of a key can be read in a text, by whoever tries every way to read it."""
+    escaped = re.compile(r"\\+u([0-9a-fA-F]{4})")
+    readings = [text, escaped.sub(lambda found: chr(int(found[1], 16)), text)]
+    readings += [html.unescape(unquote(unquote(unquote(r)))) for r in readings]
+    readings = [re.sub(r"[^!-~]", "", r) for r in readings]
+    for run in {run for r in readings for run in re.findall(r"[\w+/-]{10,}", r, re.ASCII)}:
+        plain = run.replace("-", "+").replace("_", "/")
+        cuts = (plain[n : n + (len(plain) - n) // 4 * 4] for n in range(4))
+        readings += [base64.b64decode(cut).decode("latin-1") for cut in cuts]
+    everything = "\n".join(readings).lower()
+    return any(key[n : n + 8].lower() in everything for n in range(len(key) - 7))
+
+
+def test_no_eight_characters_of_the_key_are_repeated(
+    asking: Client,
+    serve: Serve,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In no file, message, log or error, however a server cuts, splits or encodes it; the other answers are kept."""
+    caplog.set_level(logging.DEBUG)
+    key, leaks = "sk-qZ7wRtY2mN/8pLxK+3vJ-h_5dF9gB1cS=x", []
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    assert len(ways(key)) == 37
+    assert all(holds_eight(f"so {told} is", key) for told in ways(key).values())
+    for way, told in ways(key).items():
+        chat = json.loads(said(ANSWERED).body)
+        server = serve(
+            b=failed(400, f"no such key: {told}", told),
+            c=failed(500, told, told),
+            d=said(f"It is {told}"),
+            e=said(ANSWERED, told),
+            f=said(None, refusal=told),
+            g=Said(200, {}, json.dumps(chat | {"model": told}).encode()),
+            h=said(ANSWERED)._replace(headers={"x-request-id": quote(told, safe="/+=")}),
+        )
+        where = tmp_path / f"{way}, some"
+        found = asking("abcdefgh", server.url, where)
+        assert (found.answers["a"], found.answers["d"]) == (ANSWERED, None), way
+        leaks += [f"{way}, some"] if holds_eight(everything(found, where, capfd, caplog), key) else []
+        caplog.clear()
+        for status in (401, 404, 307):
+            address = {"Location": f"http://{quote(told, safe='+=')}/"} if status == 307 else {}
+            server = serve(a=failed(status, told, told, **address))
+            server.models = Said(200, {}, json.dumps({"data": [{"id": told}]}).encode())
+            where = tmp_path / f"{way}, {status}"
+            seen = everything(asking("a", server.url, where), where, capfd, caplog)
+            leaks += [f"{way}, {status}"] if holds_eight(seen, key) else []
+            caplog.clear()
+    assert leaks == []
+
+
+def test_a_key_of_words_changes_no_answer() -> None:
+    """Some local servers have such keys; in an error any part of it is withheld."""
+    keys = Keys(["sk-no-key-required"])
+    assert not keys.repeated("No login is required, and no-key is Required.")
+    assert keys.repeated("It is sk-no-key-require")
+    assert keys.quoted("a field is required") == WITHHELD
+
+
 def test_a_short_key_changes_no_answer(
     asking: Client, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,6 +403,8 @@ MONSTERS = {
     "digits": Said(200, {}, b'{"choices": ' + b"9" * 1_000_000 + b"}"),
     "not UTF-8": Said(200, {}, b'{"choices": [{"message": {"content": "\xff\xfe"}}]}'),
     "choices as an object": Said(200, {}, b'{"choices": {"0": {"message": {"content": "hello"}}}}'),
+    "an error beside choices": Said(200, {}, said(ANSWERED).body[:-1] + b', "error": {"message": "no", "code": 502}}'),
+    "a text as an error beside choices": Said(200, {}, said(ANSWERED).body[:-1] + b', "error": "upstream broke"}'),
     "an error inside": Said(200, {}, b'{"error": {"message": "no", "code": ' + b"9" * 400 + b"}}"),
 }
 

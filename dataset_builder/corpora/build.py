@@ -39,7 +39,7 @@ from dataset_builder.corpora.sample import draw, gather, member
 from dataset_builder.corpora.schema import STEPS, CorpusError, CorpusManifest, Document, Dropped, SourceSummary, Turn
 from dataset_builder.corpora.write import TOOLS, Finished, Piece, dropped_table, row_schema, write_folder
 from helmbench_common import jsonl
-from helmbench_common.files import replaceable, replacing, write_whole
+from helmbench_common.files import naming, replaceable, replacing, write_whole
 from helmbench_common.hashing import canonical
 
 SHARD, SMALL_SHARD = 10_000, 2_000  # messages per shard, with and without a folder kept for restarts
@@ -336,7 +336,7 @@ def _copies(work: Work, shards: list[Shard], tell: Tell) -> dict[int, Dropped]:
     near[list(copies)] = False
     places = np.flatnonzero(near)
     tell("near-duplicates", 0)
-    with (work.folder / "signatures").open("wb") as file:  # 512 bytes per row: mapped, not held in memory
+    with naming(work.folder), (work.folder / "signatures").open("wb") as file:  # mapped, not held in memory
         for shard in shards:
             file.write(np.load(shard.folder / "signatures.npy")[near[shard.start :][: len(shard.found)]].tobytes())
     shape = len(places), dedupe.VALUES

@@ -21,7 +21,7 @@ from dataset_builder.corpora.schema import CorpusError, CorpusManifest, Document
 from dataset_builder.release import OwnMessages, Release, ReleaseError
 from dataset_builder.schema import CrisisCategory, Message, Polarity, RealMessages, RealSource, UserMessage
 from helmbench_common import jsonl
-from helmbench_common.files import write_whole
+from helmbench_common.files import naming, write_whole
 from helmbench_common.formats.refused import shown
 from helmbench_common.hashing import digest, file_digest
 
@@ -49,7 +49,7 @@ def of_people(document: Document, identity: str) -> MessageLabel:
 def write_labels(folder: Path, corpus: CorpusManifest, recipe: Recipe, lines: Iterable[bytes]) -> None:
     """Writes people's labels of all rows, in their order, and their manifest. `lines`: those of `of_people`."""
     counts, people, models = Counter[CrisisCategory | None](), set[str](), set[str]()
-    with (folder / LABELS).open("wb") as file:
+    with naming(folder / LABELS), (folder / LABELS).open("wb") as file:
         for line in lines:
             own = MessageLabel.model_validate_json(line)
             counts[own.label] += 1

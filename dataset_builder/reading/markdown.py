@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +19,8 @@ from helmbench_common.formats.refused import FormatError, shown
 from helmbench_common.formats.yaml_file import flat
 
 BYTES = 2**21  # largest file; our largest is a tenth of that
+FRONT_MATTER = 200  # lines; our longest has 13
+SHOWN = 20  # errors of one file
 LONGEST = 2_000  # characters shown of an error message; some quote a whole line
 NOTES = "Review notes"  # the optional part for reviewers' comments; never in a prompt or a hash
 Wrong = Callable[[int, str], None]  # takes a problem's line and description
@@ -42,7 +44,7 @@ class ContentRefusedError(RefusedError):
 
 
 class Errors:
-    """Collects every content error of a run, so that an author sees them all at once."""
+    """Collects every content error of a run, so that an author sees those of all files at once."""
 
     def __init__(self) -> None:
         self.found: list[ContentError] = []
@@ -59,7 +61,13 @@ class Errors:
         self.add(error.path, error.line or 1, error.message)
 
     def lines(self) -> list[str]:
-        return [str(error) for error in sorted(self.found)]
+        """The errors as text, by file and line: SHOWN of each file, then how many more it has."""
+        texts = list[str]()
+        for path, group in groupby(sorted(self.found), key=lambda error: error.path):
+            own = list(group)
+            texts += map(str, own[:SHOWN])
+            texts += [f"{shown(path)}: and {len(own) - SHOWN:,} more errors"] if len(own) > SHOWN else []
+        return texts
 
 
 @dataclass(frozen=True)
@@ -131,6 +139,9 @@ def read_document(path: Path, errors: Errors, *, bare: bool = False) -> Document
         wrong(1, "has no front matter; expected '---', flat 'key: value' lines, '---' at the top")
         return None
     end = lines.index("---", 1)
+    if end > FRONT_MATTER:
+        wrong(1, f"has front matter of {end - 1:,} lines; expected at most {FRONT_MATTER}, and prose under a heading")
+        return None
     front, front_lines = _front_matter(lines[1:end], wrong)
     return Document(path, front, front_lines, _parts(lines, end + 1, wrong), lines)
 

@@ -219,4 +219,4 @@ def open_content(folder: Path = CONTENT) -> Iterator[Opened]:
 def refuse(source: Source, errors: Errors) -> None:
     """Raises all errors as one ContentRefusedError, at the authored files and lines; returns if there are none."""
     if errors.found:
-        raise ContentRefusedError(*source.placed(errors).lines())
+        raise ContentRefusedError(*source.placed(errors).lines(), count=len(errors.found))

@@ -256,7 +256,7 @@ def readings(content: Content) -> dict[str, Any]:
     errors = Errors()
     first = {r.message: r for _, r in rows_of(path, Reading, "reading", errors)}
     if errors.found:
-        raise ContentRefusedError(*errors.lines())
+        raise ContentRefusedError(*errors.lines(), count=len(errors.found))
     words = {f"{s.id}-{p.code}": p for s in content.scenarios for p in s.perturbations}
     pairs = [(r.authored, r.read) for r in first.values() if not r.message.startswith("P3")]
     if not pairs:

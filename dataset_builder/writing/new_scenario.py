@@ -13,6 +13,7 @@ from dataset_builder.reading.opening import FIRST_OWN, SCENARIOS, is_overlay
 from dataset_builder.reading.strays import authored, unasked
 from dataset_builder.schema import BEHAVIORS
 from helmbench_common.errors import RefusedError
+from helmbench_common.files import naming
 
 ID = re.compile(r"(P[0-9]{1,9}-B[0-9]{1,9})(?:-S([0-9]{1,9}))?")
 
@@ -78,7 +79,7 @@ def create(asked: str, folder: Path) -> Path:
     text = re.sub(r"(?m)^id: .*$", f"id: {identity}", TEMPLATE.read_text(encoding="utf-8"), count=1)
     path = place.folder / SCENARIOS[0] / f"{identity}.md"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("x", encoding="utf-8", newline="") as file:
+    with naming(path), path.open("x", encoding="utf-8", newline="") as file:
         file.write(text)
     return path
 

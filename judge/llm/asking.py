@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from helmbench_common.files import fresh
+from helmbench_common.files import fresh, naming
 from judge.llm import batch
 from judge.llm.budget import FREE, Budget, CostEstimate, Terms, Tokens
 from judge.llm.errors import BudgetError, EngineError
@@ -211,7 +211,7 @@ def _write(
         return estimate
     path.parent.mkdir(parents=True, exist_ok=True)
     staged = fresh(path.with_name(f".{path.name}-{os.getpid()}"))
-    with staged.open("w", encoding="utf-8") as file:
+    with naming(path), staged.open("w", encoding="utf-8") as file:
         for request, _ in batch.missing(questions, replies):
             line = batch.request_line(request)
             file.write(line)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from helmbench_common import jsonl
+from helmbench_common.files import naming
 from helmbench_common.formats.plain_file import open_plain, opened
 from helmbench_common.formats.refused import FormatError, shown
 from helmbench_common.http.bodies import error_code, tokens
@@ -293,9 +294,10 @@ class Log:
             size = self._file.seek(0, os.SEEK_END)
             try:
                 rest = memoryview("".join(lines).encode())
-                while rest:
-                    rest = rest[self._file.write(rest) :]
-                os.fsync(self._file.fileno())
+                with naming(self.path):
+                    while rest:
+                        rest = rest[self._file.write(rest) :]
+                    os.fsync(self._file.fileno())
             except OSError:
                 self._file.truncate(size)
                 raise

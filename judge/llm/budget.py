@@ -12,18 +12,18 @@ import asyncio
 import json
 import math
 import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from helmbench_common.files import fresh
+from helmbench_common.files import fresh, naming
 from helmbench_common.formats.plain_file import read_text
 from judge.llm.errors import CapReachedError
 
 LEDGER = "spent.json"
 LEDGER_BYTES, MOST_TOKENS = 4096, 10**15  # the most that a ledger can contain, however long a judge is asked
-AHEAD = 32  # reservations recorded in advance, so that the ledger isn't written for each
 BYTES_PER_TOKEN = 4  # in English prose; only for the estimate, not for the cap
 ANSWER_TOKENS = 80
 BEYOND = 4  # times `max_tokens`: some servers legitimately exceed it, because they don't count reasoning tokens
@@ -136,8 +136,8 @@ class Budget:
     """Tracks what is spent and what is in flight; `reserve` waits while the cap could be exceeded, and raises if
     waiting can't help.
 
-    A capped run writes what it may spend to `spent.json` before it spends it, so that a kill doesn't lose it:
-    afterwards, what may have been in flight counts as spent.
+    A capped run keeps `spent.json` at what is spent and in flight, written before each request is sent and after each
+    answer: after a kill, the requests that were in flight count as spent, at their worst case.
     """
 
     def __init__(self, where: Path, live: Tokens = NOTHING, elsewhere: Tokens = NOTHING, terms: Terms = FREE) -> None:
@@ -150,6 +150,7 @@ class Budget:
         )
         self.open = NOTHING
         self._changed = asyncio.Event()
+        self._alone = threading.Lock()  # a write goes on in its thread after its task is canceled
 
     @property
     def cost(self) -> float | None:
@@ -167,32 +168,41 @@ class Budget:
                     raise CapReachedError
                 self._changed.clear()
                 await self._changed.wait()
-            total = self.spent + self.open + worst - self._elsewhere
-            if total.prompt > self._written.prompt or total.completion > self._written.completion:
-                self._write(total + Tokens(AHEAD * worst.prompt, AHEAD * worst.completion))
         self.open += worst
+        await self._record()
 
-    def settle(self, worst: Tokens, used: Tokens) -> None:
+    async def settle(self, worst: Tokens, used: Tokens) -> None:
         """Replaces a reservation with the actual usage: as reported, NOTHING if nothing was billed, `worst` if
         unknown.
         """
-        self.open = self.open - worst
-        self.spent += used
+        self.spent += used  # before `open`, so that a thread that writes both never misses tokens
+        self.open -= worst
         self._changed.set()
+        await self._record()
 
     def close(self) -> None:
         """Writes the exact amount at a clean exit."""
+        self.open = NOTHING
         if self.spent != NOTHING:
-            self._write(self.spent - self._elsewhere)
+            self._write()
 
-    def _write(self, tokens: Tokens) -> None:
-        staged = fresh(self._ledger.with_suffix(".tmp"))
-        with staged.open("w", encoding="utf-8") as file:
-            json.dump({"prompt_tokens": tokens.prompt, "completion_tokens": tokens.completion}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        staged.replace(self._ledger)
-        self._written = tokens
+    async def _record(self) -> None:
+        if self._cap is not None:
+            await asyncio.to_thread(self._write)
+
+    def _write(self) -> None:
+        """Writes the current sum, durably; changes that come in meanwhile share the next write."""
+        with self._alone:
+            tokens = self.open + self.spent - self._elsewhere
+            if tokens == self._written:
+                return
+            staged = fresh(self._ledger.with_suffix(".tmp"))
+            with naming(self._ledger), staged.open("w", encoding="utf-8") as file:
+                json.dump({"prompt_tokens": tokens.prompt, "completion_tokens": tokens.completion}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            staged.replace(self._ledger)
+            self._written = tokens
 
 
 def _ledger(path: Path) -> Tokens:

@@ -208,7 +208,7 @@ class _Drive:
                 raise outcome
             return outcome
         finally:
-            self.budget.settle(worst, bill)
+            await self.budget.settle(worst, bill)
 
     def _outcome(
         self, request: JudgeRequest, answer: Answer, worst: Tokens
@@ -218,7 +218,7 @@ class _Drive:
         completion = batch.trim(answer.body) if status == 200 else None
         if completion is not None and not self._repeats_key(completion):
             request_id = answer.headers.get("x-request-id")
-            kept = None if keys.repeated(request_id) else request_id
+            kept = None if keys.within(request_id or "") else request_id
             completion["usage"] = believed(completion["usage"], worst)  # on disk too: a later run counts from it
             return batch.result(request.custom_id, kept, completion), billed(completion["usage"], worst)
         bill = worst if status == 200 or status in UNKNOWN_BILL else NOTHING

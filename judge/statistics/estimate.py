@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import ConfigDict
+
 from dataset_builder.schema import Strict
 
 
@@ -14,6 +16,8 @@ class Estimate(Strict):
     `interval`: `wilson` (Wilson 1927, on clusters of items), or `jackknife` (t·SE, clusters − 1 degrees of freedom, SE
     by leaving out one cluster at a time, on Fisher's z scale of the figure's bounds).
     """
+
+    model_config = ConfigDict(allow_inf_nan=False)  # any comparison with NaN is false, so it would pass every limit
 
     value: float | None
     low: float | None = None

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from helmbench_common.errors import HelmbenchError
+from helmbench_common.files import naming, write_whole
 from helmbench_common.formats import json_file
 from helmbench_common.formats.plain_file import text_lines
 from helmbench_common.formats.refused import FormatError, shown
@@ -112,12 +113,12 @@ def _sums(folder: Path, usable: set[str]) -> Iterator[Problem]:
 def sign(folder: Path) -> None:
     """Writes SHA256SUMS over the folder's other files."""
     names = [name for name in sorted(LIMITS) if name != SUMS and (name not in OPTIONAL or (folder / name).exists())]
-    (folder / SUMS).write_text("".join(f"{file_digest(folder / name)}  {name}\n" for name in names), encoding="utf-8")
+    write_whole(folder / SUMS, (f"{file_digest(folder / name)}  {name}\n" for name in names))
 
 
 def pack(path: Path, lines: Iterable[bytes]) -> None:
     """Writes gzipped lines; the same lines give the same bytes."""
-    with path.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
+    with naming(path), path.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
         file.writelines(lines)
 
 

@@ -242,8 +242,9 @@ class Requests:
             return self._refused(status, error_text(body) or answer.reason, retry_after(answer.headers))
         if body is None:
             return Trouble("broken JSON", paid=True)
-        if isinstance(body, dict) and isinstance(body.get("error"), dict) and not body.get("choices"):
-            code = body["error"].get("code")  # some gateways return 200 with the status in the body
+        if isinstance(body, dict) and (error := body.get("error")):
+            # Some gateways return 200 with the status in the body, even beside the part of a reply that broke off.
+            code = error.get("code") if isinstance(error, dict) else None
             return self._refused(code if isinstance(code, int) and code >= 400 else 502, error_text(body), 0.0)
         found = read(body, self._model.parse_generations)
         if isinstance(found, Trouble):

@@ -11,7 +11,9 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from lm_eval.api.model import hash_args
@@ -27,16 +29,34 @@ class Cache:
     """One model's cache; false if the run has none.
 
     Raises:
-        SystemExit: it holds another model's replies, or another process is writing to it.
+        SystemExit: it holds another model's replies, another process is writing to it, or it can't be written.
     """
 
     def __init__(self, model: Any) -> None:
-        self.db = getattr(getattr(model, "cache_hook", None), "dbdict", None)
+        self.db: Any = getattr(getattr(model, "cache_hook", None), "dbdict", None)
         self._failed: set[str] = set()
         self.filled = False
         if self.db is None:
             return
         _hold(self.db.filename)
+        with self.writing():
+            self._claim(model)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Names the cache in SQLite's errors, such as of a full disk, and ends the run.
+
+        Raises:
+            SystemExit: the cache can't be read or written.
+        """
+        try:
+            yield
+        except sqlite3.Error as problem:
+            raise SystemExit(
+                f"helmbench: the cache {self.db.filename} can't be written ({problem}); is the disk full?"
+            ) from None
+
+    def _claim(self, model: Any) -> None:
         mine, owner = identity(model), self.db.get(OWNER)
         if owner not in (None, mine):
             raise SystemExit(

@@ -52,7 +52,8 @@ class Layer:
         """One text per request, in order; `completion` returns how each ended.
 
         Raises:
-            SystemExit: the server has not answered a single request, no sample fits the window, or Ctrl-C.
+            SystemExit: the server has not answered a single request, no sample fits the window, the cache can't be
+                written, or Ctrl-C.
         """
         found: list[Completion | None] = [self._cache.get(r.args) for r in requests]
         for n, request in enumerate(requests):
@@ -72,10 +73,11 @@ class Layer:
 
         missing = [requests[n] for n in todo]
         try:
-            if self._requests:
-                self._requests.run([r.args[:2] for r in missing], done, self._cache.saved)
-            else:
-                self._local(missing, done)
+            with self._cache.writing():
+                if self._requests:
+                    self._requests.run([r.args[:2] for r in missing], done, self._cache.saved)
+                else:
+                    self._local(missing, done)
         except UnusableError as problem:
             raise SystemExit(f"helmbench: {problem}") from None
         except KeyboardInterrupt:

@@ -132,7 +132,7 @@ def refusing() -> Iterator[None]:
         with ending(BAD_INPUT, OSError):
             yield
     except RefusedError as error:
-        count = f"{len(error.lines)} error{'s' if len(error.lines) != 1 else ''}"
+        count = f"{error.count:,} error{'s' if error.count != 1 else ''}"
         wrong("\n".join([*error.lines, f"{count}; nothing was written"]))
         raise typer.Exit(FAILED) from None
 
