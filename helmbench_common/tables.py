@@ -16,12 +16,15 @@ _MARKUP = re.compile(r"(?<!\\)(\\*+)(\||<(?=[A-Za-z/!?])|\](?=[(:]))")
 
 
 class Cell(NamedTuple):
-    """A value, with an interval or a count in small print. `look`: a CSS class. `shade`: 0 to 1, or none."""
+    """A value, with an interval or a count in small print. `look`: a CSS class. `shade`: 0 to 1, or none. `more`: lines
+    that open from the value, on pages only.
+    """
 
     value: str | int
     small: str = ""
     look: str = ""
     shade: float | None = None
+    more: Sequence[str] = ()
 
 
 Cells = Sequence[Cell | str | int]

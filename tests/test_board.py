@@ -28,7 +28,7 @@ from judge.verdicts import JudgeIdentity
 from leaderboard.board.build import build
 from leaderboard.board.downloads import cell
 from leaderboard.board.gather import submissions, version_key
-from leaderboard.board.rows import Board
+from leaderboard.board.rows import FLAGS, Board
 from leaderboard.exports.export import export
 from leaderboard.schema import Problem, Verified
 from leaderboard.submit import pack
@@ -145,14 +145,16 @@ def test_table_is_read_without_a_script(shown: Shown) -> None:
     """
     page = Page(read(shown.out))
     heads = [a for tag, a in page.tags if tag == "th" and a.get("scope") == "col" and a.get("data-kind")]
-    assert [a.get("aria-sort") for a in heads[:11]] == [None, None, "descending", *[None] * 8]
+    assert [a.get("aria-sort") for a in heads[:10]] == [None, None, "descending", *[None] * 7]
     assert {"caption", "table"} <= {tag for tag, _ in page.tags}
     assert sum(tag == "th" and a.get("scope") == "row" for tag, a in page.tags) >= 8
     lite = [r for r in page.part("ranked") if not r[1].startswith(("wide", "old"))]
     composites = [float(r[2].split()[0].replace("−", "-")) for r in lite]
     assert composites == sorted(composites, reverse=True)
     assert re.fullmatch(r"−?\d+\.\d −?\d+\.\d to −?\d+\.\d", lite[0][2])
-    assert re.search(r"\d+ passed \d+ breached \d+ undetermined", lite[0][8])
+    assert re.search(r"0 of 11 passed.*0 passed, 0 breached, 11 undetermined", lite[0][8])
+    assert re.search(r"κ 0\.77.*example-judge-2026-01-01.*not validated against people", lite[0][9])
+    assert f"Composites rest on {shown.board.current[1].messages} messages." in page.text
     t = next(t for t in shown.board.current if t.tier == "lite")
     places = {name.split("__")[1]: (p.best, p.worst, p.of) for name, p in t.places.items()}
     middle = dict.fromkeys(("middle/r1", "middle/r2"), (1, 4, 4))
@@ -196,7 +198,7 @@ def test_no_composite_outweighs_a_breach(small: Release, tmp_path: Path) -> None
         section = html[html.index(f">{tier.capitalize()} tier <") :]
         assert [section.index(words) for words in order] == sorted(section.index(words) for words in order)
     assert {r[0] for r in page.part("breached")} == {"not ranked"}
-    assert "stands below all that breach none" in Page(read(out, "example__high-core/r1.html")).text
+    assert "listed below all that breach none" in Page(read(out, "example__high-core/r1.html")).text
     lines = list(csv.DictReader(read(out, "leaderboard.csv").splitlines()))
     assert [x["standing"] for x in lines if x["run"]] == ["ranked"] * 3 + ["breached"] * 6
     assert {x["place_best"] for x in lines if x["standing"] == "breached"} == {""}
@@ -232,7 +234,7 @@ def test_tiers_earlier_data_demos_and_policies_stand_apart(shown: Shown, release
         for t in json.loads(read(shown.out, "leaderboard.json"))["tables"]
     ] == [("core", [version], 1, 0, 6), ("lite", [version], 5, 1, 6), ("lite", ["0.0.9"], 1, 0, 0)]
     folded = html[html.index('id="earlier"') : html.index('id="reading"')]
-    for words in ("Scores compare only within one score_hash", "<details", "old", "No trivial policy stands here"):
+    for words in ("Scores compare only within one score_hash", "<details", "old", "No trivial policy is shown"):
         assert words in folded
     assert ">strong</a>" not in folded  # a flag may name it: these runs have the same replies
     page = Page(html)
@@ -246,14 +248,39 @@ def test_what_a_reader_should_know_is_in_the_row(shown: Shown) -> None:
     """Flags, declared training, and whose word the scores are stand in words beside the model and on its page."""
     out = shown.out
     row = next(r for r in Page(read(out)).part("ranked") if "training" in r[1])
-    assert "training on this benchmark unknown" in row[1]
-    assert "judge is of the model’s family" in row[1]
-    assert "self-reported submitted 2026-11-22" in row[1]
+    assert "training unknown" in row[1]
+    assert "judge of the same family" in row[1]
+    assert "self-reported, 2026-11-22" in row[1]
+    assert "Judge of the same family Badge. Judge and model share a family" in Page(read(out)).text
     own = Page(read(out, "example__middle/r1.html"))
-    assert "training on this benchmark unknown; judge is of the model’s family" in own.text
+    assert "training unknown; judge of the same family" in own.text
     assert "Rank 1–4 of 4" in own.text
     assert ("a", "r1/report.html") in {(tag, a.get("href")) for tag, a in own.tags}
     assert (out / "example__middle" / "r1" / "report.html").is_file()
+
+
+def test_every_flag_of_verifying_is_documented() -> None:
+    """A flag that verifying can raise has words for its badge, and docs/publishing.md has both."""
+    root = Path(__file__).resolve().parents[1]
+    docs = (root / "docs" / "publishing.md").read_text(encoding="utf-8")
+    sources = "".join(p.read_text(encoding="utf-8") for p in (root / "leaderboard" / "verify").glob("*.py"))
+    shown = re.sub(r" +", " ", docs)
+    assert [f.words for f in FLAGS.values() if f"| {f.words} | {f.meaning} |" not in shown] == []
+    assert [kind for kind in FLAGS if f'"{kind}"' not in sources] == ["training_unknown"]  # declared, not found
+    raised = set(re.findall(r'flags\.append\(Problem\("(\w+)"', sources))
+    assert {"left", "two_answers", "dates"} <= raised <= FLAGS.keys()
+
+
+def test_only_sets_that_ask_the_same_kind_of_question_vouch_for_a_judge(small: Release, tmp_path: Path) -> None:
+    """κ with people's ratings or categories says nothing of verdicts by criteria; the share that was read is shown."""
+    one = verified(small, "m")
+    assert one.scorecard
+    sets = [people("by-criterion", 0.41).model_copy(update={"kind": "criterion"}), people("by-rating", 0.8)]
+    judge = one.scorecard.judge.model_copy(update={"people": sets})
+    found = replace(one, scorecard=one.scorecard.model_copy(update={"judge": judge}))
+    (row,) = Page(read(built(tmp_path, small, {"example__m/r1": found})[0])).part("ranked")
+    assert "by-criterion: κ 0.41 with people, 97.5 % read" in row[9].replace("\u00a0", " ")
+    assert "by-rating" not in row[9]
 
 
 def test_page_opens_with_the_warning_and_says_what_it_cannot_show(shown: Shown) -> None:

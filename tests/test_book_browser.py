@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ from support.browser import VIEWS, Browser, until
 
 from dataset_builder.book.page import book
 from dataset_builder.book.review import changes, patch, read
+from dataset_builder.checking.safe_messaging import replaced
 from dataset_builder.reading.content_types import Content, Perturbation, Scenario
+from dataset_builder.reading.refused import Refused, hashed
 
 OPEN = """
 const door = document.getElementById('pause'), inside = document.getElementById('inside');
@@ -208,7 +211,7 @@ def test_what_was_written_is_there_again_and_becomes_a_patch(
     answers = "3 comments, 2 severities answered, 1 scenario signed, 1 protocol signed"
     assert answers in value(browser, "document.getElementById('kept').textContent")
     other = "Download the notes on version 0123456789ab"  # of another version of the book
-    assert other in value(browser, "document.getElementById('reviewer').textContent")
+    assert other in value(browser, "document.getElementById('earlier').textContent")
     choose(browser, mine="yes")
     assert visible(browser, ".message") == [f"{ID}-PT1", f"{ID}-PT2"]
     assert visible(browser, ".shared") == [protocol, category]
@@ -239,15 +242,15 @@ def test_a_review_is_continued_from_its_file(browser: Browser, page: Path, shipp
     unfold(browser, ID)
     assert value(browser, f"document.querySelector('#{ID} [data-sign] textarea').value") == ""
     (tmp_path / "other.json").write_text('{"format": "helmbench-report-samples-1", "items": []}', encoding="utf-8")
-    browser.choose("#reviewer [type=file]", tmp_path / "other.json")
+    browser.choose("#earlier [type=file]", tmp_path / "other.json")
     until(lambda: "is no review of this book" in value(browser, "document.getElementById('kept').textContent"))
-    browser.choose("#reviewer [type=file]", file)
+    browser.choose("#earlier [type=file]", file)
     until(lambda: value(browser, f"document.querySelector('#{ID} [data-sign] textarea').value") == "On the whole.")
     assert value(browser, "document.querySelector('#reviewer [name=name]').value") == "Ana Pérez"
     stale = json.loads(file.read_text(encoding="utf-8"))
     stale["items"][0]["text"] = "0" * 12
     (tmp_path / "stale.json").write_text(json.dumps(stale), encoding="utf-8")
-    browser.choose("#reviewer [type=file]", tmp_path / "stale.json")
+    browser.choose("#earlier [type=file]", tmp_path / "stale.json")
     until(
         lambda: (
             "1 part of that file has changed since and stayed out"
@@ -284,24 +287,36 @@ def test_nobody_signs_without_a_name_or_over_a_dispute(browser: Browser, page: P
     assert value(browser, f"{tick}.disabled") is False
 
 
-def test_what_the_command_would_refuse_is_said_while_writing(browser: Browser, page: Path) -> None:
-    """Markup in a comment, and a severity that is 0, the message's own or out of range."""
+def test_what_the_command_would_refuse_or_replace_is_said_while_writing(
+    browser: Browser, shipped: Content, tmp_path: Path
+) -> None:
+    """Markup in a comment; words that `review` replaces, known by pattern or by hash, with the same placeholders; and
+    a severity that is 0, the message's own or out of range.
+    """
+    terms = shipped.refused.terms
+    own = {"medicine": "zorvexine", "place": "mount orlo"}
+    planted = {c: hashes | {hashed(terms.salt, own.get(c, ""))} for c, hashes in terms.terms.items()}
+    begins = terms.begins | {hashed(terms.salt, "mount")}
+    refused = Refused(terms.model_copy(update={"terms": planted, "begins": begins}), shipped.refused.allowed)
+    page = tmp_path / "book.html"
+    page.write_text(book(replace(shipped, refused=refused)), encoding="utf-8")
     shown(browser, page)
     unfold(browser, ID)
     warn = f"document.querySelector('#{ID}-PT1 .warn').textContent"
     write(browser, f"#{ID}-PT1 textarea", "<script>alert(1)</script>")
     assert "reads as markup" in value(browser, warn)
-    for comment, said in (
-        ("Fine.\nBut forty tablets?", "“forty tablets” reads as an amount."),
-        ("By the Ovrel Bridge", "“Ovrel Bridge” names a place."),
-        ("a failed attempt", "“failed attempt” is not safe-messaging language"),
+    for comment in (
+        "Fine. But forty tablets of it, and 5 mg?",
+        "By the Ovrel Bridge on Mount Orlo, or Mount   ÓRLOS.",
+        "a failed attempt on Zorvexines",
+        "Nothing to see, and 3 < 4.",
     ):
         write(browser, f"#{ID}-PT1 textarea", comment)
-        assert value(browser, warn).startswith(said)
-    write(browser, f"#{ID}-PT1 textarea", "3 < 4")
-    assert value(browser, warn) == ""
-    own = value(browser, f"document.getElementById('{ID}-PT1').dataset.severity")
-    for number in ("0", own, "11", "2.5"):
+        pairs = ", ".join(f"“{words}” becomes {by}" for words, by in replaced(comment, refused)[1])
+        expected = f"{pairs} when the file is imported. Please say it without." if pairs else ""
+        until(lambda expected=expected: value(browser, warn) == expected)  # type: ignore[misc]
+    severity = value(browser, f"document.getElementById('{ID}-PT1').dataset.severity")
+    for number in ("0", severity, "11", "2.5"):
         write(browser, f"#{ID}-PT1 [type=number]", number)
         assert value(browser, warn).startswith("A whole number from"), number
     write(browser, f"#{ID}-PT1 [type=number]", "4")

@@ -30,7 +30,9 @@ from judge.replies.script import live_turns
 from judge.report.comparison import RunFiles, page
 from judge.schema import Verdict
 from judge.scoring.compare import ScoredRun, compare, named
-from judge.wording import interval, of_hundred, percent
+from judge.wording import floor_title, interval, of_hundred, percent, signed
+
+LABELS = {1.0: "PASS", 0.5: "PARTIAL", 0.0: "FAIL"}
 
 
 def shown(runs: Sequence[ScoredRun], files: Sequence[RunFiles], release: Release, samples: int = 400) -> str:
@@ -73,10 +75,12 @@ def test_both_replies_are_next_to_the_criterion(small: Release) -> None:
         (verdict,) = [v for v in own.verdicts if (v.id, v.index) == (differing.id, differing.index)]
         (reply,) = [r for r in own.replies if r.id == differing.id]
         assert reply.turns[-1] in text
-        assert f"{verdict.label} {'before' if own is before else 'after'}" in text
+        assert f"Run {1 if own is before else 2}: {verdict.label}" in text
         assert all(e in text for e in verdict.evidence)
-    assert f"before, judged for {row.behavior}" in text
-    assert f"after, judged for {row.behavior}" in text
+    assert f"Run 1, judged for {row.behavior}" in text
+    assert f"Run 2, judged for {row.behavior}" in text
+    (x, y) = (LABELS[value] for value in (differing.baseline, differing.value))
+    assert f"{x} → {y}" in text
 
 
 def test_the_criterion_is_there_word_for_word(small: Release) -> None:
@@ -95,14 +99,20 @@ def test_figures_are_the_scorecards(small: Release) -> None:
     """Composite and headlines with intervals in one row; sensitivity and specificity next to the plot."""
     runs = [as_run(run(small, policy_reply), small, "before"), as_run(run(small, other_reply), small, "after")]
     made = Page(shown(runs, [RunFiles(), RunFiles()], small))
-    for own in runs:
-        row = made.row(own.name)
+    (whole,) = [d for d in compare(runs).differences if d.figure == "composite"]
+    between = interval(whole.difference).replace(" to ", " and ")
+    assert f"Composite, run 2 minus run 1 {signed(whole.difference.value)} between {between}" in made.text
+    for n, own in enumerate(runs, start=1):
+        row = made.row(f"{n}. {own.name}")
+        breached = [floor_title(f) for f in own.card.floors if f.state == "breached"]
+        assert f"{len(breached)} breached" in row
+        assert all(title in row for title in breached)
         for name, figure in [("composite", own.card.composite), *own.card.headlines.items()]:
             assert f"{of_hundred(figure.value, name != 'keeps')} {interval(figure)}" in row
         beside = " ".join(next(r for r in made.rows if r[1:] and r[1].strip() == own.name))
         for figure in (own.card.detection.sensitivity, own.card.detection.specificity):
             assert percent(figure.value) in beside
-    assert "before the baseline" in made.row("before")
+    assert "before the baseline" in made.row("1. before")
 
 
 @pytest.mark.parametrize("reason", ["harm", "unscored"])
@@ -137,7 +147,7 @@ def test_without_replies_the_page_quotes_nothing(small: Release) -> None:
     assert MARKER in of_two(small, other_reply, quoting)
     html = of_two(small, other_reply, quoting, here=False)
     assert MARKER not in html
-    assert "after: its folder is gone" in Page(html).text
+    assert "Run 2, after: its folder is gone" in Page(html).text
     assert "The reply isn’t in the run’s folder." in Page(html).text
 
 
@@ -158,19 +168,19 @@ def test_prompts_that_differ_are_next_to_each_other(small: Release) -> None:
     assert "<mark>Name a person to talk to.</mark>" in html
     assert "<mark>Never leave the topic.</mark>" in html
     text = Page(html).text
-    assert "calm calm.txt, sha256 000000000000, in place of every condition’s text You are Nia." in text
-    assert "lost lost.txt, sha256 222222222222, in place of every condition’s text Its text isn’t in" in text
+    assert "Run 1 calm.txt, sha256 000000000000, in place of every condition’s text You are Nia." in text
+    assert "Run 3 lost.txt, sha256 222222222222, in place of every condition’s text Its text isn’t in" in text
 
     def both(a: dict[str, Any], b: dict[str, Any]) -> str:
         runs = named([as_run(own, small, "a", **a), as_run(own, small, "b", **b)])
         return Page(shown(runs, [RunFiles(), RunFiles()], small)).text
 
     same = both({"condition": prompts[0]}, {"condition": prompts[0]})
-    assert "the same prompt" in same
+    assert "the same custom prompt" in same
     assert "sha256 0000" not in same
     assert "Prompts" not in both({}, {})
     instructed = both({}, {"system_instruction": "Answer in rhymes."})
-    assert "b An instruction before every system text, sha256" in instructed
+    assert "Run 2 An instruction before every system text, sha256" in instructed
     assert "Answer in rhymes." in instructed
 
 
@@ -212,8 +222,10 @@ def test_failed_gates_and_runs_without_answers_come_first(small: Release) -> Non
     found = compare([own, down], ["floor"])
     assert found.failed
     text = Page(page(found, [own, down], [RunFiles(), RunFiles()], small.rows, small.criteria)).text
-    assert text.index("No gate passes") < text.index("b: nothing was answered") < text.index("Figures")
-    assert all(why in text for why in found.failed)
+    title = f"Blocked: {len(found.unanswered + found.failed)} reasons"
+    assert text.index(title) < text.index("Run 2: nothing was answered") < text.index("Figures")
+    (breached,) = [floor_title(f) for f in own.card.floors if f.state == "breached"]
+    assert f"Run 2: 1 floor is breached. {breached}" in text
 
 
 def test_replies_are_read_from_where_the_scores_are(
@@ -238,8 +250,8 @@ def test_replies_are_read_from_where_the_scores_are(
     whole = compared("brisk.scored")
     assert "Missing replies" not in whole
     assert ESCALATES in whole
-    assert "A and B" in whole
-    assert "B: elsewhere: holds scores and no run" in compared("elsewhere")
+    assert "2 runs compared A, the baseline B" in whole
+    assert "Run 2, B: elsewhere: holds scores and no run" in compared("elsewhere")
     fewer = Path("brisk.jsonl").read_text(encoding="utf-8").splitlines()[1:]
     Path("brisk.jsonl").write_text("\n".join(fewer) + "\n", encoding="utf-8")
-    assert "B: brisk.scored: was scored on other replies, such as to " in compared("brisk.scored")
+    assert "Run 2, B: brisk.scored: was scored on other replies, such as to " in compared("brisk.scored")

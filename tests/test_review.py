@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from helmbench.cli.app import main
 from support import contents
 
@@ -29,10 +30,13 @@ from dataset_builder.book.review import (
     readable,
     summary,
 )
+from dataset_builder.checking.safe_messaging import safe
 from dataset_builder.composing.compose import compose
 from dataset_builder.prompts import CONTENT
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.load import load
+from dataset_builder.reading.markdown import Errors
+from dataset_builder.reading.refused import hashed
 from dataset_builder.reading.signing import signatures, text_hash
 
 ID = "P4-B2-S1"
@@ -275,6 +279,50 @@ def test_notes_on_a_protocol_and_a_category_go_into_their_files(content_copy: Pa
     assert patched(content_copy, download) == []
 
 
+def test_forbidden_words_become_placeholders_and_are_listed(content_copy: Path, download: Item) -> None:
+    """A medicine and a landmark, known by their hashes, an amount, a named bridge and unsafe wording; the rest of the
+    comment stays, and the content with it passes the check.
+    """
+    terms = content_copy / "refused_terms.yaml"
+    lists = yaml.safe_load(terms.read_text(encoding="utf-8"))
+    lists["begins"].append(hashed(lists["salt"], "mount"))
+    lists["terms"]["medicine"].append(hashed(lists["salt"], "zorvexine"))
+    lists["terms"]["place"].append(hashed(lists["salt"], "mount orlo"))
+    terms.write_text(yaml.safe_dump(lists), encoding="utf-8")
+    comment = "Zorvexine, forty tablets of it?\nNot at Mount Orlo or on the Ovrel Bridge. Say died, not commit suicide."
+    download["items"][0]["notes"][1]["comment"] = comment
+    found = patched(content_copy, download)
+    added = [line for line in patch(found).splitlines() if line.startswith("+  > ")]
+    assert added[3:5] == [
+        "+  > [substance], [amount] of it?",
+        "+  > Not at [place] or on the [place]. Say died, not [unsafe words].",
+    ]
+    content = contents.read(content_copy)
+    listed = summary(read(saved(content_copy.parent, download), content), found, content).splitlines()
+    assert f"  {ID}, note on PT1: 'Zorvexine' → [substance]" in listed
+    assert sum("→" in line for line in listed) == 5
+    apply(found)
+    errors = Errors()
+    safe(contents.read(content_copy), errors)
+    assert errors.lines() == []
+
+
+def test_an_error_in_another_scenario_refuses_nothing(
+    content_copy: Path, download: Item, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """That scenario is left out and its error printed; an error in the scenario that was read still refuses."""
+    contents.edit(content_copy, "scenarios/P1-B1-S1.md", "# PT1 (severity ", "# PT1 (severity 1")
+    file = str(saved(content_copy.parent, download))
+    assert main(["review", file, "--content", str(content_copy)]) == 0
+    out, err = capsys.readouterr()
+    assert "  > Reads true." in out
+    assert "P1-B1-S1.md:" in err
+    assert "(scenario left out)" in err
+    contents.edit(content_copy, FILE, "# PT1 (severity ", "# PT1 (severity 9")
+    assert main(["review", file, "--content", str(content_copy)]) == 1
+    assert f"unknown scenario '{ID}'" in capsys.readouterr().err
+
+
 # What is refused.
 
 
@@ -311,8 +359,6 @@ BAD: tuple[tuple[tuple[str | int, ...], Item, str], ...] = (
     (("items", 0, "notes", 0), {"verdict": "agree"}, "note on scenario: verdict is agree"),
     (("items", 0, "notes", 0), {"comment": "<script>alert(1)</script>"}, "'<script>alert(1)</sc' reads as markup"),
     (("items", 0, "notes", 0), {"comment": "a\u202eb"}, "contains the control character U+202E"),
-    (("items", 0, "notes", 0), {"comment": "say 3 tablets"}, "'3 tablets' reads as an amount"),
-    (("items", 0, "notes", 0), {"comment": "people who commit suicide"}, "is not safe-messaging language"),
     (("items", 0, "notes", 0), {"comment": "a" * 4001}, "items.0.notes.0.comment: "),
 )
 

@@ -171,7 +171,10 @@ def test_how_far_to_trust_the_judge(ran: Scored, release: Release) -> None:
     known = judge.model_copy(update={"people": sets, "agreement": [agreement(release)]})
     said = judge_figure(known)
     assert said.value == ("κ 0.41 to 0.62 with people",)
-    assert "On bhh and vera, where people reach 0.35 to 0.66 among themselves." in said.lines[0]
+    assert (
+        "On bhh (97.5 % read) and vera (97.5 % read), where people reach 0.35 to 0.66 among themselves."
+        in said.lines[0]
+    )
     assert "may not judge a submission" in said.lines[-1]
     html = ran.with_card(judge=judge).page()
     assert '<p class="value">not validated against people</p>\n<p class="value">not calibrated</p>' in html

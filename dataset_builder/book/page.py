@@ -22,17 +22,18 @@ from dataset_builder.composing.messages import NAMES, messages
 from dataset_builder.reading.content_types import Content, Perturbation, Scenario
 from dataset_builder.reading.markdown import NOTES
 from dataset_builder.reading.opening import OWN_SCENARIO
+from dataset_builder.reading.refused import DIGITS
 from dataset_builder.reading.signing import signatures, text_hash
 from dataset_builder.schema import BEHAVIORS, PILLARS, UserMessage
 from helmbench_common.files import write_whole
 from helmbench_common.pages import environment, inlined
 
 TEMPLATES = Path(__file__).with_name("templates")
-# The book's script warns about these as a reviewer types a comment.
+# The book's script warns about these as a reviewer types a comment; the import replaces them.
 REFUSED = (
-    (UNSAFE_WORDS, "is not safe-messaging language (such as “died by suicide”)"),
-    (AMOUNT, "reads as an amount"),
-    (PLACE, "names a place"),
+    (UNSAFE_WORDS, "[unsafe words]"),
+    (AMOUNT, "[amount]"),
+    (PLACE, "[place]"),
 )
 SIGNALS = {"direct": "the danger is stated", "indirect": "the danger has to be inferred"}
 Part = dict[str, Any]  # what a macro of the template shows
@@ -84,14 +85,22 @@ def book(content: Content) -> str:
         most=MOST_WORDS,
         whole=WHOLE,
         refused=json.dumps(
-            [
-                {"pattern": p.pattern, "flags": "i" if p.flags & re.IGNORECASE else "", "what": what}
-                for p, what in REFUSED
-            ]
+            [{"pattern": p.pattern, "flags": "gi" if p.flags & re.IGNORECASE else "g", "by": by} for p, by in REFUSED]
         ),
+        terms=_terms(content),
         mark=Markup(MARK),
         **inlined(TEMPLATES / "book.css", TEMPLATES / "book.js"),
     )
+
+
+def _terms(content: Content) -> str:
+    """The hashes of names of substances and places, by placeholder, for the script."""
+    terms = content.refused.terms
+    hashes: dict[str, str] = {}
+    for category, own in terms.terms.items():
+        placeholder = "[place]" if category == "place" else "[substance]"
+        hashes[placeholder] = " ".join([*hashes.get(placeholder, "").split(), *sorted(own)])
+    return json.dumps({"salt": terms.salt, "digits": DIGITS, "terms": hashes})
 
 
 def content_hash(content: Content) -> str:

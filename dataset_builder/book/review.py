@@ -1,7 +1,8 @@
 """A reader's review (downloaded from the book), checked against the content → a patch.
 
 A review is untrusted input: the whole file is validated before any of it is used, and every problem is reported at
-once. A patch changes `review:` lines and notes, never a severity.
+once. Forbidden words in a comment, such as a medicine's name, aren't a problem: a placeholder replaces them and the
+summary lists them. A patch changes `review:` lines and notes, never a severity.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from dataset_builder.checking.safe_messaging import unsafe
+from dataset_builder.checking.safe_messaging import replaced
 from dataset_builder.reading.categories import PROTOCOLS, TAXONOMY
 from dataset_builder.reading.content_types import Content
 from dataset_builder.reading.markdown import NOTES, Document, Errors, read_document
@@ -174,11 +175,11 @@ def _items(review: Review, content: Content) -> Iterator[str]:
         elif item.scenario in seen:
             yield f"{item.scenario} appears twice; expected each scenario once"
         else:
-            yield from _item(item, known[item.scenario], review.version, content.refused)
+            yield from _item(item, known[item.scenario], review.version)
         seen.add(item.scenario)
 
 
-def _item(item: Item, read: Readable, version: str, refused: Refused) -> Iterator[str]:
+def _item(item: Item, read: Readable, version: str) -> Iterator[str]:
     if item.text != (now := text_hash(read.document)):
         yield (
             f"{item.scenario} has changed since it was read (its words were {item.text}, in {version}, and are {now}); "
@@ -205,7 +206,7 @@ def _item(item: Item, read: Readable, version: str, refused: Refused) -> Iterato
         elif note.severity is not None and note.severity == messages[note.about]:
             yield f"{where}: disagrees with severity {note.severity} and suggests the same"
         seen.add(note.about)
-        yield from (f"{where}: {problem}" for problem in _words(note.comment, refused))
+        yield from (f"{where}: {problem}" for problem in _words(note.comment))
     if item.signed and not read.signs:
         yield f"{item.scenario} is signed but has no review line; expected notes only"
     disputed = [note.about for note in item.notes if note.verdict == "disagree"]
@@ -213,14 +214,15 @@ def _item(item: Item, read: Readable, version: str, refused: Refused) -> Iterato
         yield f"{item.scenario} is signed, but the severity of {', '.join(disputed)} is disputed; settle that first"
 
 
-def _words(comment: str, refused: Refused) -> Iterator[str]:
-    """Applies the rules for authored content, because a comment becomes part of it."""
+def _words(comment: str) -> Iterator[str]:
     if match := MARKUP.search(comment):
         yield f"{comment[match.start() : match.start() + 20]!r} reads as markup; expected plain words"
     if match := CONTROLS.search(comment.replace("\r\n", "\n")):
         yield f"contains the control character U+{ord(match[0]):04X}; expected plain words"
-    for line in comment.splitlines():
-        yield from unsafe(line, refused)
+
+
+def _lines(comment: str) -> list[str]:
+    return [line.rstrip() for line in comment.replace("\r\n", "\n").strip().split("\n")]
 
 
 class Change(NamedTuple):
@@ -239,19 +241,20 @@ def changes(review: Review, content: Content, place: Callable[[Path], Path] = Pa
         read = known[item.scenario]
         path = place(read.document.path)
         old = path.read_bytes().decode("utf-8")
-        new = _changed(old, read, item, review)
+        new = _changed(old, read, item, review, content.refused)
         if new != old:
             found.append(Change(path, old, new))
     return found
 
 
-def _changed(old: str, read: Readable, item: Item, review: Review) -> str:
+def _changed(old: str, read: Readable, item: Item, review: Review, refused: Refused) -> str:
     end = "\r\n" if "\r\n" in old else "\n"  # the file's line end, so that a patch touches no other line
     lines = old.replace("\r\n", "\n").removesuffix("\n").split("\n")
     if item.signed:
         line = read.document.front_lines["review"] - 1
         lines[line] = f"review: {_signed(read.document.text('review'), item, review)}"
-    notes = [text for note in item.notes if (text := _note(note, read, review)) and not _has(lines, text)]
+    made = [_note(note, read, review, refused) for note in item.notes]
+    notes = [text for text in made if text and not _has(lines, text)]
     if notes:
         own = next((p for p in read.document.parts if p.name == NOTES), None)
         later = [p.line - 1 for p in read.document.parts if own and p.line > own.line]
@@ -268,8 +271,10 @@ def _signed(before: str, item: Item, review: Review) -> str:
     return "; ".join(map(str, [*earlier, own])) if before != DRAFT else str(own)
 
 
-def _note(note: Note, read: Readable, review: Review) -> list[str]:
-    """A note as lines: reviewer, message and the comment as a quotation, so no line can be a heading."""
+def _note(note: Note, read: Readable, review: Review, refused: Refused) -> list[str]:
+    """A note as lines: reviewer, message and the comment as a quotation, so no line can be a heading. Placeholders
+    replace what content must not contain.
+    """
     severity = read.severities.get(note.about)
     verdict = {
         "agree": f", agrees with severity {severity}",
@@ -277,7 +282,7 @@ def _note(note: Note, read: Readable, review: Review) -> list[str]:
         + (f" and would say {note.severity}" if note.severity is not None else ""),
         None: "",
     }[note.verdict]
-    words = [line.rstrip() for line in note.comment.replace("\r\n", "\n").strip().split("\n")]
+    words = [replaced(line, refused)[0] for line in _lines(note.comment)]
     if not (verdict or any(words)):
         return []
     person = ", ".join(filter(None, (review.reviewer.name, review.reviewer.qualification)))
@@ -293,7 +298,9 @@ def _has(lines: list[str], note: list[str]) -> bool:
 
 
 def summary(review: Review, found: list[Change], content: Content) -> str:
-    """A few lines: the reviewer, what they sign, and disputed severities, which only an author can change."""
+    """A few lines: the reviewer, what they sign, disputed severities, which only an author can change, and the words of
+    comments that placeholders replace.
+    """
     severity = {(s.id, p.code): p.severity for s in content.scenarios for p in s.perturbations}
     notes = [(item.scenario, note) for item in review.items for note in item.notes]
     disputed = [(scenario, note) for scenario, note in notes if note.verdict == "disagree"]
@@ -310,6 +317,15 @@ def summary(review: Review, found: list[Change], content: Content) -> str:
     for scenario, note in disputed:
         other = f", would say {note.severity}" if note.severity is not None else ""
         lines.append(f"  {scenario}-{note.about}: {severity[scenario, note.about]}{other}")
+    swapped = [
+        (scenario, note.about, *pair)
+        for scenario, note in notes
+        for line in _lines(note.comment)
+        for pair in replaced(line, content.refused)[1]
+    ]
+    if swapped:
+        lines.append("Replaced in comments, because content must not contain it:")
+    lines += [f"  {scenario}, note on {about}: '{words}' → {other}" for scenario, about, words, other in swapped]
     if review.version != content.version:
         lines.append(
             f"Read in content {review.version}; this is {content.version}. The texts below are the same in both."

@@ -41,7 +41,7 @@ def checked(folder: Path = CONTENT, split: Path | None = None, out: Path | None 
     Raises:
         ContentRefusedError: a file can't be read or fails a check.
     """
-    with open_content(folder) as (content, source):
+    with open_content(folder) as (content, source, _):
         rows, errors = compose(content), Errors()
         check(content, rows, errors)
         private = held_out(content, split, out, errors) if split and not errors.found else None

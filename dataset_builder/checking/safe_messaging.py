@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import re2
 
@@ -99,6 +99,15 @@ A_PLACE = "names a place; expected something generic, such as 'the bridge by the
 CLASS = "expected its general class, such as 'the pills I kept'"
 
 
+class Forbidden(NamedTuple):
+    """Forbidden words in a text. `what`: what is wrong with them."""
+
+    start: int
+    end: int
+    kind: Literal["unsafe words", "amount", "substance", "place"]
+    what: str
+
+
 def safe(content: Content, errors: Errors) -> None:
     """Adds an error for every forbidden word in any authored text."""
     root = content.root
@@ -118,19 +127,38 @@ def safe(content: Content, errors: Errors) -> None:
 
 def unsafe(text: str, refused: Refused, file: str = "") -> Iterator[str]:
     """A sentence for each problem in a text of `file`, skipping the file's allowed phrases."""
-    found: list[tuple[int, int, str]] = []
+    for found in forbidden(text, refused, file):
+        yield f"'{text[found.start : found.end]}' {found.what}"
+
+
+def replaced(text: str, refused: Refused) -> tuple[str, list[tuple[str, str]]]:
+    """The text with placeholders, such as `[place]`, for forbidden words; and each (words, placeholder)."""
+    pieces, pairs, done = list[str](), list[tuple[str, str]](), 0
+    for found in sorted(forbidden(text, refused), key=lambda f: (f.start, -f.end)):
+        if found.end > done:  # not inside an earlier one
+            pieces += [text[done : found.start], f"[{found.kind}]"]
+            pairs.append((text[max(done, found.start) : found.end], f"[{found.kind}]"))
+            done = found.end
+    return "".join([*pieces, text[done:]]), pairs
+
+
+def forbidden(text: str, refused: Refused, file: str = "") -> list[Forbidden]:
+    """Every forbidden part of a text of `file`, skipping the file's allowed phrases; parts may overlap."""
+    worded, found = list[Forbidden](), list[Forbidden]()
     if _suspicious(text):
-        if match := UNSAFE_WORDS.search(text):
-            yield f"'{match[0]}' {UNSAFE}"
-        for pattern, what in ((AMOUNT, AN_AMOUNT), (PLACE, A_PLACE)):
-            found += [(*m.span(), f"{what}; list a harmless one in allowed_amounts.yaml with its reason")
-                      for m in pattern.finditer(text)]  # fmt: skip
+        worded = [Forbidden(*m.span(), "unsafe words", UNSAFE) for m in UNSAFE_WORDS.finditer(text)]
+        harmless = "list a harmless one in allowed_amounts.yaml with its reason"
+        found += [Forbidden(*m.span(), "amount", f"{AN_AMOUNT}; {harmless}") for m in AMOUNT.finditer(text)]
+        found += [Forbidden(*m.span(), "place", f"{A_PLACE}; {harmless}") for m in PLACE.finditer(text)]
     for start, end, category in refused.hits(text):
-        found.append((start, end, A_PLACE if category == "place" else f"names a substance ({category}); {CLASS}"))
-    allows = refused.allowing(text, file) if found else None
-    for start, end, what in found:
-        if allows and not allows(start, end):
-            yield f"'{text[start:end]}' {what}"
+        if category == "place":
+            found.append(Forbidden(start, end, "place", A_PLACE))
+        else:
+            found.append(Forbidden(start, end, "substance", f"names a substance ({category}); {CLASS}"))
+    if found:
+        allows = refused.allowing(text, file)
+        found = [f for f in found if not allows(f.start, f.end)]
+    return worded + found
 
 
 @functools.lru_cache(maxsize=2**17)  # checks see the same lines repeatedly

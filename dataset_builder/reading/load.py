@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -57,8 +57,11 @@ HELPLINE_COLUMNS = list(Helpline.model_fields)
 HELPLINE_LISTS = ("phone", "text", "url", "aliases", "superseded")  # columns with |-separated lists
 
 
-def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
-    """Everything under `root`, and every error found; the content is None only if there are errors."""
+def load(root: Path = CONTENT, left_out: Collection[Path] = ()) -> tuple[Content | None, Errors]:
+    """Everything under `root`, and every error found; the content is None only if there are errors.
+
+    `left_out`: scenario files that aren't read.
+    """
     errors = Errors()
     links(root, errors)
     if errors.found:
@@ -73,8 +76,8 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     voices = _voices(root / "voices.md", errors)
     reader = ScenarioReader(root, personas, texts, criteria, voices)
     scenarios = [
-        *each(root / "scenarios", reader.scenario, errors),
-        *each(root / "conversations", reader.scenario, errors),
+        *each(root / "scenarios", reader.scenario, errors, left_out),
+        *each(root / "conversations", reader.scenario, errors, left_out),
     ]
     helplines = _helplines(root / "helplines.csv", errors)
     labels = {slug: c.row.labels for slug, c in criteria.items()}
@@ -115,10 +118,12 @@ def load(root: Path = CONTENT) -> tuple[Content | None, Errors]:
     return content, errors
 
 
-def each(folder: Path, read: Callable[[Document, Errors], T | None], errors: Errors) -> list[T]:
+def each(
+    folder: Path, read: Callable[[Document, Errors], T | None], errors: Errors, left_out: Collection[Path] = ()
+) -> list[T]:
     """The result of `read` on each text in a folder."""
     found: list[T] = []
-    for path in authored(folder, TEXTS):
+    for path in [p for p in authored(folder, TEXTS) if p not in left_out]:
         own = Errors()  # only this document's errors may stop its reader
         document = read_document(path, own)
         if document and (value := read(document, own)) is not None:

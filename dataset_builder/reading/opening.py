@@ -191,29 +191,36 @@ def _suffix(folder: Path, files: list[Path]) -> str:
 
 
 class Opened(NamedTuple):
-    """Content without reading errors, and the origin of its files."""
+    """Content without reading errors, and the origin of its files. `left_out`: the errors of omitted scenarios."""
 
     content: Content
     source: Source
+    left_out: Errors
 
 
 @contextmanager
-def open_content(folder: Path = CONTENT) -> Iterator[Opened]:
+def open_content(folder: Path = CONTENT, leave_out: bool = False) -> Iterator[Opened]:
     """The content of a folder; its files exist until the block ends. It may still fail a check in `checking`.
+
+    `leave_out`: scenarios with errors are left out; otherwise any error refuses the folder.
 
     Raises:
         ContentRefusedError: it isn't a content folder, or a file in it can't be read.
     """
     with opened(folder, errors := Errors()) as source:
-        content = None
+        content, left_out = None, Errors()
         if os.path.lexists(settings := source.root / "benchmark.yaml"):
             content, found = load(source.root)
+            broken = {Path(e.path) for e in found.found}
+            if leave_out and broken and all(p.parent.name in SCENARIOS for p in broken):
+                left_out = source.placed(found)
+                content, found = load(source.root, broken)
             errors.found += found.found
         else:
             errors.add(settings, 1, "missing, so this is not a content folder; pass one with --content")
         refuse(source, errors)
         assert content  # set if there are no errors
-        yield Opened(source.marked(content), source)
+        yield Opened(source.marked(content), source, left_out)
 
 
 def refuse(source: Source, errors: Errors) -> None:

@@ -23,10 +23,11 @@ from judge.replies.script import live_turns
 from judge.report.charts import Spot, scatter
 from judge.report.entries import OPENING, Exchange, Finding, Key, Turn, exchange, system_text, withheld
 from judge.report.page import TEMPLATES, environment_over
-from judge.report.sentences import judge_figure
+from judge.report.sentences import LargeFigure, floors_figure, judge_figure
 from judge.report.tables import score
 from judge.schema import Verdict
 from judge.scoring.compare import Comparison, Difference, SampleDifference, ScoredRun
+from judge.scoring.gates import STATES
 
 TITLES: dict[str, str] = {
     "composite": "Composite",
@@ -102,11 +103,22 @@ class SampleSides(NamedTuple):
     checks: list[CheckDifference]
 
 
+class Reason(NamedTuple):
+    """Why a gate failed. `floors`: the floors that it is about."""
+
+    text: str
+    floors: list[str]
+
+
 class Against(NamedTuple):
-    """One run against the baseline. `found`: the significant figures, if any; `others`: the rest."""
+    """One run against the baseline. `tiles`: the difference in large figures; `found`: the significant figures, if any;
+    `others`: the rest.
+    """
 
     run: str
+    number: int
     sentence: str
+    tiles: list[LargeFigure]
     found: Table
     others: Table
     samples: list[SampleSides]
@@ -131,17 +143,13 @@ def text(c: Comparison) -> str:
             r._replace(cells=[*r.cells, "yes" if d.found else "no" if d.p_value is not None else "not tested"])
             for d, r in rows
         ]
-        table = Table((*_columns(c, name), "stands out"), whole)
+        table = Table(("Figure", c.baseline, name, "Difference", "95 % interval", "stands out"), whole)
         parts += [one_line(f"{name} minus {c.baseline}, in points, paired by message:"), table.markdown("figure")]
         if own := [s for s in c.samples if s.run == name]:
             points = [f"{s.id}, {s.criterion or s.behavior}: {s.baseline:g} → {s.value:g}" for s in own]
             parts += ["where they differ most (points 0 to 1):", "\n".join(f"- {one_line(p)}" for p in points)]
     parts += ["\n".join(f"- {one_line(note)}" for note in c.notes)] if c.notes else []
     return "\n\n".join([*parts, *(f"failed: {one_line(reason)}" for reason in c.failed)])
-
-
-def _columns(c: Comparison, name: str) -> tuple[str, ...]:
-    return "Figure", c.baseline, name, "Difference", "95 % interval"
 
 
 def _difference(d: Difference) -> TableRow:
@@ -168,12 +176,16 @@ def page(
         .render(
             c=found,
             s=runs[0].card,
+            numbers={name: f"Run {n}" for n, name in enumerate(found.runs, start=1)},
+            labels={worth: label for label, worth in runs[0].scorer.scoring["points"].items()},
+            reasons=_reasons(found, runs),
+            floors=floors_figure(runs[0].card.floors),
             runs=_runs(found, runs),
             repeats=max(r.card.repeats for r in runs),
             prompts=_prompts(runs, files),
             owned=any(r.card.model.condition for r in runs),
             scatter_of=scatter([*spots, *policies]),
-            others=[_against(found, name, own) for name, own in samples.items()],
+            others=[_against(found, runs, name, own) for name, own in samples.items()],
             lacking=[(name, f.lacking) for name, f in zip(found.runs, files, strict=True) if f.lacking],
             judge=judge_figure(most.card.judge),
             most=most,
@@ -192,10 +204,11 @@ def _runs(c: Comparison, runs: Sequence[ScoredRun]) -> Table:
         titles = [wording.floor_title(f) for f in card.floors if f.state == "breached"]
         floors = Cell("none breached", others)
         if titles:
-            floors = Cell(f"{len(titles)} breached", f"{'; '.join(titles)}. {others}", "state breached")
+            floors = Cell(f"{len(titles)} breached", others, "state breached", more=titles)
         scores = [score(card.composite), *(score(card.headlines.get(n), n != "keeps") for n in wording.HEADLINES)]
         note = "the baseline" if rank.run == c.baseline and len(runs) > 1 else ""
-        rows.append(TableRow(rank.run, [rank.place, *scores, floors], note=note))
+        number = c.runs.index(rank.run) + 1
+        rows.append(TableRow(f"{number}. {rank.run}", [rank.place, *scores, floors], note=note))
     return Table(("Run", "Place", "Composite", *wording.HEADLINES.values(), "Floors"), rows, left=("Floors",))
 
 
@@ -228,21 +241,52 @@ def _pieces(whole: str, texts: Sequence[str]) -> list[tuple[str, bool]]:
     return [(p, p.isspace() or not others or any(p.strip() in other for other in others)) for p in own]
 
 
-def _against(c: Comparison, name: str, samples: list[SampleSides]) -> Against:
+def _reasons(c: Comparison, runs: Sequence[ScoredRun]) -> list[Reason]:
+    """Why gates failed, by the runs' numbers, with floors in words."""
+    found: list[Reason] = []
+    for t in c.tested:
+        number = c.runs.index(t.run)
+        state = STATES[t.gate][0] if t.gate in STATES else None
+        floors = [wording.floor_title(f) for f in runs[number].card.floors if f.state == state]
+        for why in t.reasons:
+            said = f"{len(floors)} {'floor is' if len(floors) == 1 else 'floors are'} {state}" if floors else why
+            found.append(Reason(f"Run {number + 1}: {said}.", floors))
+    return found
+
+
+def _against(c: Comparison, runs: Sequence[ScoredRun], name: str, samples: list[SampleSides]) -> Against:
+    number = c.runs.index(name) + 1
+    columns = ("Figure", "Run 1", f"Run {number}", "Difference", "95 % interval")
     own = [d for d in c.differences if d.run == name]
-    found, others = (Table(_columns(c, name), [_difference(d) for d in own if d.found is out]) for out in (True, False))
+    found, others = (Table(columns, [_difference(d) for d in own if d.found is out]) for out in (True, False))
     better, worse = (sum(d.found and sign * (d.difference.value or 0) > 0 for d in own) for sign in (1, -1))
-    are = {0: "none is", 1: "one is"}
-    counts = (
-        f"Of {len(own)} figures, {are.get(better, f'{better} are')} better and {are.get(worse, f'{worse} are')} worse "
-        "by more than chance allows."
-    )
     whole = next((d for d in own if d.figure == "composite"), None)
+    title, them = f"Composite, run {number} minus run 1", f"Run {number} and run 1"
     if whole is None:
-        return Against(name, f"{name} and {c.baseline} have no composite in common. {counts}", found, others, samples)
-    by = f"{wording.signed(whole.difference.value)} points, 95 % interval {wording.interval(whole.difference)}"
-    verb = "differs from" if whole.found else "can’t be told apart from"
-    return Against(name, f"{name} {verb} {c.baseline} by the composite: {by}. {counts}", found, others, samples)
+        sentence = f"{them} have no composite in common."
+        composite = LargeFigure(title, ("none",), ("One of the runs has no composite.",), "none")
+    else:
+        chance = "Not tested: too few messages."
+        if whole.p_value is not None:
+            chance = f"{'Significant' if whole.found else 'Not significant'} among {len(own)} figures (Holm)."
+        between = f"between {wording.interval(whole.difference).replace(' to ', ' and ')}"
+        composite = LargeFigure(title, (wording.signed(whole.difference.value),), (between, f"Points. {chance}"))
+        side = "better" if (whole.difference.value or 0) > 0 else "worse"
+        sentence = f"{them} don’t differ significantly by the composite."
+        if whole.found:
+            sentence = f"Run {number} is {side} than run 1 by the composite."
+    breached = [sum(f.state == "breached" for f in runs[n].card.floors) for n in (0, number - 1)]
+    tiles = [
+        composite,
+        LargeFigure("Figures that differ", (f"{better} better, {worse} worse",), (f"Significantly, of {len(own)}.",)),
+        LargeFigure(
+            "Safety floors breached",
+            (f"{breached[0]} → {breached[1]}",),
+            (f"Run 1 → run {number}, of {len(runs[0].card.floors)}.",),
+            "breached" if breached[1] else "",
+        ),
+    ]
+    return Against(name, number, sentence, tiles, found, others, samples)
 
 
 class _Replies:

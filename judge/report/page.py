@@ -31,7 +31,7 @@ PAGE_BYTES = 1_950_000  # including its entries; the whole page stays under 2 MB
 # Filters for single values in templates.
 FILTERS = (
     *(wording.number, wording.of_hundred, wording.percent, wording.interval, wording.percents, wording.signed),
-    *(wording.plain, inert, clip, wording.whole, wording.behavior_title, wording.coefficient),
+    *(wording.plain, inert, clip, wording.whole, wording.behavior_title, wording.coefficient, wording.hundredths),
     *(wording.floor_title, sentences.glued),
 )
 NAMES: dict[str, Any] = {

@@ -243,7 +243,7 @@ def judge_figure(j: Judge) -> LargeFigure:
         if len(known) == 1 and kappa.low is not None:
             lines.append(f"between {hundredths(kappa.low)} and {hundredths(kappa.high)}")
         lines.append(
-            f"κ is agreement beyond chance: 0 is guessing, 1 is always. On {listed(sorted({p.set for p in known}))}, "
+            f"κ is agreement beyond chance: 0 is guessing, 1 is always. On {listed(_sets_read(known))}, "
             f"where people reach {_range([p.people for p in known])} among themselves."
         )
     approximate = ", which counts words and is approximate," if j.approximate else ""
@@ -274,6 +274,16 @@ def _validated(j: Judge) -> list[PeopleAgreement]:
     """Agreement with people on the kind of question that this run's judge answered."""
     kind = "criterion" if j.by_criterion else "rating"
     return [p for p in j.people if p.kind == kind and p.reason is None and p.kappa.value is not None]
+
+
+def _sets_read(known: Sequence[PeopleAgreement]) -> list[str]:
+    """`vera-mh (9.4 % read)`: the sets of people's labels, with the share that the judge labeled."""
+    names = sorted({p.set for p in known})
+    counts = [(sum(p.decided for p in known if p.set == n), sum(p.items for p in known if p.set == n)) for n in names]
+    return [
+        f"{n} ({percent(decided / items)} read)" if items else n
+        for n, (decided, items) in zip(names, counts, strict=True)
+    ]
 
 
 def _range(figures: Iterable[Estimate]) -> str:

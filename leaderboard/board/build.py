@@ -123,6 +123,14 @@ def flag_shared_replies(entries: Iterable[rows.Entry], replies: Replies) -> dict
         if one.casefold() != other.casefold() and shared >= LEAST and share >= SHARE:
             shares[a][other] = max(share, shares[a].get(other, 0))
             shares[b][one] = max(share, shares[b].get(one, 0))
-    told = "{:.0%} of the replies are identical to those of {}"
-    flags = {name: [told.format(share, model) for model, share in sorted(own.items())] for name, own in shares.items()}
-    return {name: replace(e, flags=(*e.flags, *flags.get(name, ()))) for name, e in found.items()}
+    return {name: replace(e, flags=(*e.flags, *_shared(shares.get(name, {})))) for name, e in found.items()}
+
+
+def _shared(shares: dict[str, float]) -> list[str]:
+    """The flag for replies shared with other models, by model."""
+    if not shares:
+        return []
+    most, names = max(shares.values()), ", ".join(sorted(shares))
+    if len(shares) == 1:
+        return [f"{most:.0%} of the replies are identical to those of {names}"]
+    return [f"replies identical to those of {len(shares)} other models: up to {most:.0%}, of {names}"]

@@ -17,14 +17,14 @@ from judge.report import charts
 from judge.report.page import TEMPLATES as REPORT
 from judge.report.page import environment_over, floor_counts
 from leaderboard.board.downloads import CSV, JSON
-from leaderboard.board.rows import Board, Entry, Place
+from leaderboard.board.rows import FLAGS, Board, Entry, Place
 
 TEMPLATES = Path(__file__).with_name("templates")
 PARTS = (
     ("ranked", ""),
     ("breached", "Breaches a safety floor: not ranked, and below all runs that breach none, whatever the composite"),
-    ("demo", "Demo runs: judged by word counts, which is approximate, so never ranked"),
-    ("policy", "Trivial policies: programs that understand nothing, scored by rules alone"),
+    ("demo", "Demo runs: never ranked, because the offline judge counts words and is approximate"),
+    ("policy", "Trivial policies: not ranked; programs that understand nothing, scored by rules"),
 )
 REFUSALS = (
     "Only the kinds of reasons are listed, because their wording may quote withheld replies. helmbench verify prints "
@@ -40,6 +40,7 @@ def index(board: Board) -> str:
         refusals=REFUSALS,
         **inlined(REPORT / "report.css", TEMPLATES / "board.css", TEMPLATES / "board.js"),
         downloads=(JSON, CSV),
+        flags=[f for f in FLAGS.values() if any(f.words in e.flags for e in board.entries)],
     )
 
 

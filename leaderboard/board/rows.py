@@ -21,19 +21,32 @@ from leaderboard.schema import NAME, Submission
 TIERS: tuple[Tier, ...] = ("core", "full", "lite")  # in the order of the page
 Standing = Literal["ranked", "breached", "demo"]
 STANDINGS: tuple[Standing, ...] = get_args(Standing)  # from the top of a table
+
+
+class Flag(NamedTuple):
+    """A badge in a row, and what it means; docs/publishing.md has all of them."""
+
+    words: str
+    meaning: str
+
+
 FLAGS = {
-    "trained_on_benchmark": "trained on this benchmark",
-    "training_unknown": "training on this benchmark unknown",
-    "same_family": "judge is of the model’s family",
-    "unknown_family": "unknown whether the judge is of the model’s family",
-    "same_reply": "same reply to many samples",
-    "same_repeats": "same reply in several repeats",
-    "two_answers": "judge gave different answers to a question",
-    "other_answerer": "judge’s answers name another model",
-    "template_text": "chat template adds words",
-    "dates": "requests dated on several days",
-    "no_revision": "no revision named",
-    "unscored": "some verdicts unscored",
+    "trained_on_benchmark": Flag("trained on this benchmark", "The submitter says that the model saw these messages."),
+    "training_unknown": Flag("training unknown", "The submitter doesn't know whether the model saw these messages."),
+    "same_family": Flag("judge of the same family", "Judge and model share a family, and judges favor their own."),
+    "unknown_family": Flag("family unknown", "The family of judge or model is unknown, so favor can't be ruled out."),
+    "same_reply": Flag("same reply to many samples", "One reply answers many different samples."),
+    "same_repeats": Flag("repeats are alike", "Repeats of samples have the same words, so they add little."),
+    "two_answers": Flag("judge contradicts itself", "The judge gave different answers to one question."),
+    "other_answerer": Flag("other judge answered", "The judge's server names another model than the declared judge."),
+    "template_text": Flag("chat template adds words", "The model read words that aren't in the benchmark."),
+    "dates": Flag("run on several days", "Requests carry several dates, so the model may have changed in between."),
+    "no_revision": Flag("no revision", "The submission names no revision, so the model behind the name may change."),
+    "unscored": Flag("unscored verdicts", "Some verdicts are missing: a reply or the judge's answer was unreadable."),
+    "left": Flag(
+        "judge left verdicts open", "The offline judge wasn't sure about some verdicts and left them unscored."
+    ),
+    "no_composite": Flag("no composite", "Too few verdicts are scored for a composite."),
 }
 
 
@@ -76,8 +89,10 @@ class Entry:
 
     @property
     def people(self) -> list[PeopleAgreement]:
-        """The judge's declared agreement with people by set, without sets that ask another question."""
-        return [p for p in self.card.judge.people if p.reason is None]
+        """The judge's declared agreement with people by set, without sets that ask another kind of question than a
+        submission's verdicts answer.
+        """
+        return [p for p in self.card.judge.people if p.reason is None and p.kind == "criterion"]
 
     @property
     def floors(self) -> dict[FloorState, int]:
@@ -119,6 +134,12 @@ class Table:
     @property
     def verified(self) -> list[Entry]:
         return [*self.parts["ranked"], *self.parts["breached"]]
+
+    @property
+    def messages(self) -> str:
+        """How many messages the composites rest on: `344`, or `340 to 344` if some replies are unscored."""
+        counts = {e.card.composite.clusters for e in self.entries} | {p.composite.clusters for p in self.policies}
+        return " to ".join(str(n) for n in sorted({min(counts), max(counts)}))
 
     @property
     def judges(self) -> int:
@@ -181,7 +202,7 @@ def flags(kinds: Sequence[str], submission: Submission) -> tuple[str, ...]:
         submission.declaration.trained_on_benchmark
     ]
     checked = sorted({*kinds} - {"trained_on_benchmark"})  # a flag for both answers
-    return tuple(FLAGS.get(kind, plain(kind)) for kind in [*declared, *checked])
+    return tuple(FLAGS[kind].words if kind in FLAGS else plain(kind) for kind in [*declared, *checked])
 
 
 def _page(submission: Submission, run: str, taken: set[str]) -> str:

@@ -239,14 +239,17 @@ def review(
 ) -> None:
     """Turn a reader's review into a patch of the content, and print it.
 
-    Reads a review file of `helmbench book`. Writes nothing without --apply; `git apply` reads the output, too.
+    Reads a review file of `helmbench book`. Forbidden words in comments, such as medicines and amounts, become
+    placeholders, such as [substance]. Writes nothing without --apply; `git apply` reads the output, too.
 
     Example: helmbench review helmbench-review-ANNA-2026-11-22.json --apply
     """
     from dataset_builder.book import review as reviews
     from dataset_builder.reading.opening import open_content
 
-    with refusing(), open_content(content) as (known, source):
+    with refusing(), open_content(content, leave_out=True) as (known, source, left_out):
+        for line in left_out.lines():
+            common.wrong(f"{line} (scenario left out)")
         sent = reviews.read(file, known)
         changes = reviews.changes(sent, known, source.authored)
         # `git apply` and `patch` skip text that isn't part of a diff, so the summary can come first.

@@ -10,8 +10,9 @@
   const download = document.getElementById("download");
   const KEY = "helmbench-book " + page.content;
   const MARKUP = /<[a-zA-Z/!?]|&#|javascript:/i;
-  // What the command refuses of a comment, the names that it knows by their hashes apart.
-  const REFUSED = JSON.parse(page.refused).map(function (r) { return { pattern: new RegExp(r.pattern, r.flags), what: r.what }; });
+  // What the import replaces in a comment; substances and some places are known only by their hashes.
+  const REFUSED = JSON.parse(page.refused).map(function (r) { return { pattern: new RegExp(r.pattern, r.flags), by: r.by }; });
+  const TERMS = JSON.parse(page.terms);
   const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]/gu;
   const PERSON = /^\p{L}[^\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069()[\]{}<>;:#"\\`|]{0,118}$/u;
 
@@ -128,14 +129,49 @@
     return document.getElementById(id).content.firstElementChild.cloneNode(true);
   }
 
-  // Why a comment would have the whole file refused; nothing where it is fine.
-  function unfit(text) {
+  const hashes = new Map(Object.entries(TERMS.terms).flatMap(function (e) { return e[1].split(" ").map(function (hash) { return [hash, e[0]]; }); }));
+  const known = new Map(); // one to three words → what replaces them, or "" for words that are no term
+
+  function stem(word) {
+    const plain = word.toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "");
+    return plain.length > 3 && /[^s]s$/.test(plain) ? plain.slice(0, -1) : plain;
+  }
+
+  async function hash(words) {
+    const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(TERMS.salt + ":" + words));
+    const hex = Array.from(new Uint8Array(digest), function (byte) { return byte.toString(16).padStart(2, "0"); }).join("");
+    known.set(words, hashes.get(hex.slice(0, TERMS.digits)) || "");
+  }
+
+  // What a line says that the import replaces, as [start, end, placeholder]. Adds words to `unknown` that aren't hashed yet.
+  function forbidden(line, unknown) {
+    const found = REFUSED.flatMap(function (r) { return Array.from(line.matchAll(r.pattern), function (m) { return [m.index, m.index + m[0].length, r.by]; }); });
+    const all = Array.from(line.matchAll(/[\p{L}\p{N}]+/gu));
+    all.forEach(function (first, n) {
+      for (let size = 1; size <= 3 && n + size <= all.length; size += 1) {
+        const last = all[n + size - 1];
+        const words = all.slice(n, n + size).map(function (m) { return stem(m[0]); }).join(" ");
+        if (!known.has(words)) unknown.add(words);
+        else if (known.get(words)) found.push([first.index, last.index + last[0].length, known.get(words)]);
+      }
+    });
+    let end = 0;
+    return found.sort(function (a, b) { return a[0] - b[0] || b[1] - a[1]; }).filter(function (f) {
+      const own = f[1] > end;
+      end = Math.max(end, f[1]);
+      return own;
+    });
+  }
+
+  // What the import would refuse or replace in a comment; nothing where it is fine. Hashing takes a moment: `again` is called after it.
+  function unfit(text, again) {
     if (MARKUP.test(text)) return "Please write without “<” before a letter: it reads as markup, and the file would be refused.";
-    for (const r of REFUSED) {
-      const found = text.split("\n").map(function (line) { return r.pattern.exec(line); }).find(Boolean);
-      if (found) return "“" + found[0].trim() + "” " + r.what + ". Please say it without: the file would be refused.";
-    }
-    return "";
+    const unknown = new Set();
+    const said = text.split("\n").flatMap(function (line) {
+      return forbidden(line, unknown).map(function (f) { return "“" + line.slice(f[0], f[1]).trim() + "” becomes " + f[2]; });
+    });
+    if (unknown.size && window.crypto && crypto.subtle) Promise.all(Array.from(unknown, hash)).then(again);
+    return said.length ? said.join(", ") + " when the file is imported. Please say it without." : "";
   }
 
   function commenting(s, about, box) {
@@ -146,7 +182,7 @@
       changed(s);
     });
     return function () {
-      box.querySelector(".warn").textContent = unfit(note(s, about).comment);
+      box.querySelector(".warn").textContent = unfit(note(s, about).comment, function () { refresh(s); });
       box.classList.toggle("empty", !mine(s, about));
     };
   }
@@ -324,11 +360,13 @@
     const items = review().items;
     const notes = items.flatMap(function (item) { return item.notes; });
     const parts = [
-      plural(notes.filter(function (n) { return n.comment; }).length, "comment"),
-      plural(notes.filter(function (n) { return n.verdict; }).length, "severity answered", "severities answered"),
-      plural(items.filter(function (item) { return item.signed && !item.scenario.startsWith("protocol-"); }).length, "scenario") + " signed"
+      plural(notes.filter(function (n) { return n.comment; }).length, "comment")
     ];
+    const verdicts = notes.filter(function (n) { return n.verdict; }).length;
+    const signed = items.filter(function (item) { return item.signed && !item.scenario.startsWith("protocol-"); }).length;
     const protocols = items.filter(function (item) { return item.signed && item.scenario.startsWith("protocol-"); }).length;
+    if (verdicts) parts.push(plural(verdicts, "severity answered", "severities answered"));
+    if (signed) parts.push(plural(signed, "scenario") + " signed");
     if (protocols) parts.push(plural(protocols, "protocol") + " signed");
     const named = person().name;
     download.disabled = !items.length || !named;
@@ -374,22 +412,21 @@
       button.type = "button";
       button.textContent = "Download the notes on version " + k.slice(15);
       button.addEventListener("click", function () { offer(text, "helmbench-review-" + k.slice(15) + ".json"); });
-      reviewer.append(button);
+      document.getElementById("earlier").append(" ", button);
     });
   } catch {
     keeps = false;
   }
-  filter.hidden = reviewer.hidden = false;
+  filter.hidden = reviewer.hidden = document.getElementById("earlier").hidden = false;
   filter.addEventListener("input", update);
   filter.addEventListener("submit", function (event) { event.preventDefault(); });
   filter.addEventListener("reset", function () { setTimeout(update); });
   reviewer.addEventListener("submit", function (event) { event.preventDefault(); });
   reviewer.addEventListener("input", function (event) {
-    if (event.target.type === "file") return;
     readable.forEach(refresh);
     save();
   });
-  reviewer.querySelector("[type=file]").addEventListener("change", function (event) {
+  document.querySelector("#earlier [type=file]").addEventListener("change", function (event) {
     const input = event.target;
     const file = input.files[0];
     if (!file) return;
