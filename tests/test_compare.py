@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -247,9 +246,7 @@ def test_a_judge_that_was_not_asked_is_no_answer(
 
 
 def test_a_runs_name_says_its_prompt(runs: Path, release: Release) -> None:
-    """Model and file of one's own prompt; two that are called alike get numbers. A run without a prompt doesn't compare
-    with one that has it, and the error says what to run.
-    """
+    """Model and file of one's own prompt; two that are called alike get numbers."""
     own = OwnPrompt(file="calm.txt", sha256="0" * 64)
     model = Model(name="m-1", backend="b", condition=own)
     assert run_name(model) == "m-1 under calm.txt"
@@ -262,10 +259,6 @@ def test_a_runs_name_says_its_prompt(runs: Path, release: Release) -> None:
         "m-1 under calm.txt (2)",
         "m-1",
     ]
-    under = replace(run, card=run.card.model_copy(update={"model": model}))
-    said = "m-1 under calm.txt was run with your own prompt and keyword with the benchmark's conditions; run both with"
-    with pytest.raises(RunError, match=re.escape(said)):
-        compare([replace(run, name="keyword"), under])
 
 
 def test_a_prompt_is_compared_with_none_and_says_what_that_mixes(runs: Path, release: Release) -> None:

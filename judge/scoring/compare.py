@@ -249,12 +249,6 @@ def _comparable(a: ScoredRun, b: ScoredRun) -> None:
     ):
         if left != right:
             raise RunError(f"{a.name} and {b.name} differ in {what} ({left}, {right}); score both the same way first")
-    if (a.card.model.condition is None) != (b.card.model.condition is None):
-        with_prompt, without = (a, b) if a.card.model.condition else (b, a)
-        raise RunError(
-            f"{with_prompt.name} was run with your own prompt and {without.name} with the benchmark's conditions; run "
-            "both with prompts of your own, or both without"
-        )
     if only := {r.id for r in a.scorer.table.rows} ^ {r.id for r in b.scorer.table.rows}:
         raise RunError(
             f"{a.name} and {b.name} have {len(only)} samples that the other lacks, such as {min(only)}; run "
