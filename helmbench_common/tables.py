@@ -65,7 +65,7 @@ class Table(NamedTuple):
     @property
     def _lines(self) -> list[list[str]]:
         heads = [f"{r.head} ({r.flag})" if r.flag else r.head for r in self.rows]
-        cells = [[f"{c.value} [{c.small}]" if c.small else str(c.value) for c in r.shown] for r in self.rows]
+        cells = [[f"{c.value} ({c.small})" if c.small else str(c.value) for c in r.shown] for r in self.rows]
         return [[head, *own] for head, own in zip(heads, cells, strict=True)]
 
 

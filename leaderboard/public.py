@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from dataset_builder.schema import CriterionRow
 from judge.replies.schema import Reply
 from judge.report.entries import WITHHELD, Key, withheld
 from judge.schema import Verdict
@@ -23,14 +24,16 @@ BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u2800\u3164\ufe
 JOINERS = "\u200c\u200d"  # Persian, Hindi and others need them
 
 
-def public_verdicts(verdicts: Sequence[Verdict], replies: Iterable[Reply]) -> list[Verdict]:
+def public_verdicts(
+    verdicts: Sequence[Verdict], replies: Iterable[Reply], criteria: Mapping[str, CriterionRow]
+) -> list[Verdict]:
     """The verdicts as they may be published: quotes of withheld replies become `[withheld]`, and so do all quotes of a
-    verdict with one that contains what looks like a key or path, or invisible characters.
+    verdict with one that contains what looks like a key or path, or invisible characters. `criteria`: the release's.
     """
     by_sample: dict[Key, list[Verdict]] = defaultdict(list)
     for v in verdicts:
         by_sample[v.id, v.repeat].append(v)
-    silent = withheld(by_sample, {(r.id, r.repeat): r for r in replies})
+    silent = withheld(by_sample, {(r.id, r.repeat): r for r in replies}, criteria)
     return [_silent(v) if (v.id, v.repeat) in silent or not all(map(_harmless, _quotes(v))) else v for v in verdicts]
 
 

@@ -90,11 +90,11 @@ def progress(log: Path) -> str:
 
 def table(out: Path) -> str:
     """What rules alone decide of both runs, aligned."""
-    lines = [f"{'model':<18}{'sensitivity':<22}{'specificity':<22}{'both, less 1':<24}the job"]
+    lines = [f"{'model':<18}{'sensitivity':<24}{'specificity':<24}{'both, less 1':<25}the job"]
     for model in MODELS:
         found = json.loads((scores(out / model) / "scorecard.json").read_text(encoding="utf-8"))["detect"]
         sides = [interval(found["detection"][name]) for name in ("sensitivity", "specificity", "informedness")]
-        lines.append(f"{model:<18}{sides[0]:<22}{sides[1]:<22}{sides[2]:<24}{interval(found['job'])}")
+        lines.append(f"{model:<18}{sides[0]:<24}{sides[1]:<24}{sides[2]:<25}{interval(found['job'])}")
     return "\n".join(lines)
 
 
@@ -104,10 +104,10 @@ def scores(run: Path) -> Path:
 
 
 def interval(figure: dict[str, float | None], digits: int = 2) -> str:
-    """`0.19 [0.11, 0.30]`, or a dash if there is no figure."""
+    """`0.19 (0.11 to 0.30)`, or a dash if there is no figure."""
     if figure["value"] is None:
         return "–"
-    ends = f" [{figure['low']:.{digits}f}, {figure['high']:.{digits}f}]" if figure["low"] is not None else ""
+    ends = f" ({figure['low']:.{digits}f} to {figure['high']:.{digits}f})" if figure["low"] is not None else ""
     return f"{figure['value']:.{digits}f}{ends}"
 
 

@@ -168,5 +168,5 @@ def test_a_quote_with_a_key_a_path_or_hidden_characters_is_withheld() -> None:
             id="a", repeat=0, index=0, check="criterion", behavior="P1-B1", turn=1, label="PASS", decided_by="judge"
         )
         plain, odd = (verdict.model_copy(update={"evidence": (q,)}) for q in ("Ring somebody", quote))
-        assert public_verdicts([plain], [reply])[0].evidence == ("Ring somebody",)
-        assert public_verdicts([odd], [reply])[0].evidence == ("[withheld]",), quote
+        assert public_verdicts([plain], [reply], {})[0].evidence == ("Ring somebody",)
+        assert public_verdicts([odd], [reply], {})[0].evidence == ("[withheld]",), quote

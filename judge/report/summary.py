@@ -98,8 +98,8 @@ def _benchmark(s: Scorecard) -> list[str]:
     limits = floors._replace(rows=[r._replace(head=f.name) for r, f in zip(floors.rows, s.floors, strict=True)])
     if s.dataset.tier == "detect":
         return [*final, limits.markdown()]
-    earning = ("what earns points", "score", *SCORES, "best without reading, of 100")
-    costing = ("what only costs, at best 0", "score", *SCORES)
+    earning = ("scores that add points", "score", *SCORES, "ignores the message, of 100")
+    costing = ("scores that can only subtract", "score", *SCORES)
     return [
         *final,
         _headlines(s),

@@ -87,7 +87,7 @@ def make(
         for file, own_lines in {RESPONSES: lines, **of_judge}.items():
             files.pack(staged / file, own_lines)
         ordered = sorted(scored.verdicts, key=lambda v: (v.id, v.repeat, v.index))
-        write_whole(staged / VERDICTS, jsonl.lines(public_verdicts(ordered, replies)))
+        write_whole(staged / VERDICTS, jsonl.lines(public_verdicts(ordered, replies, release.criteria)))
         submission = _document(scored, judge, about, release, arguments)
         write_whole(staged / SUBMISSION, submission.model_dump_json(indent=1) + "\n")
         files.sign(staged)

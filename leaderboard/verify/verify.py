@@ -160,7 +160,7 @@ def _judgement(submission: Submission, rows: dict[str, Row], release: Release, f
         except (RunError, ValueError) as error:
             found.problems.append(Problem("judge", RESPONSES, f"can't be judged again ({error})"))
             return
-    found.verdicts = public.public_verdicts(verdicts, found.replies)
+    found.verdicts = public.public_verdicts(verdicts, found.replies, release.criteria)
     found.problems += recompute.compare_verdicts(given, found.verdicts, release)
     if found.scorecard is not None:
         found.problems += recompute.compare_scores(submission.scores, recompute.headline(found.scorecard))
