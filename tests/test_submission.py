@@ -117,12 +117,13 @@ def test_the_twin_of_a_withheld_reply_is_withheld(small: Release, tmp_path: Path
     run = log(
         tmp_path / "run",
         small,
-        speak=lambda row, turn, repeat: words if row.scenario == "P1-B3-S1" else say(row, turn, repeat),
+        speak=lambda row, turn, repeat: words if row.scenario == "P2-B1-S1" else say(row, turn, repeat),
     )
     unread: list[str] = []
 
     def label(question: Any) -> str | None:
-        if words in question.reply and not unread:
+        could_find_harm = any("worsens" in way for way in question.labels)
+        if words in question.reply and could_find_harm and not unread:
             unread.append(question.custom_id)
         return None if question.custom_id in unread else str(question.labels[-1])
 
