@@ -68,7 +68,7 @@ class Table(NamedTuple):
     @property
     def _lines(self) -> list[list[str]]:
         heads = [f"{r.head} ({r.flag})" if r.flag else r.head for r in self.rows]
-        cells = [[f"{c.value} [{c.small}]" if c.small else str(c.value) for c in r.shown] for r in self.rows]
+        cells = [[f"{c.value} ({c.small})" if c.small else str(c.value) for c in r.shown] for r in self.rows]
         return [[head, *own] for head, own in zip(heads, cells, strict=True)]
 
 
@@ -76,7 +76,7 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Aligned text, one row per line, columns two spaces apart.
 
     A column is right-aligned if all its cells are numbers, such as `1,024`, `−0.5`, `12 %`, `4.0 to 8.1`,
-    `12 (3–40)`, `0.71 [0.52 to 0.84]`, `–` or empty.
+    `12 (3–40)`, `0.71 (0.52 to 0.84)`, `–` or empty.
     """
     lines = [[clip(" ".join(cell.split())) for cell in row] for row in (header, *rows)]
     return "\n".join("  ".join(line).rstrip() for line in _padded(lines, _numeric(lines)))

@@ -228,8 +228,8 @@ def unanswered(card: Scorecard, opened: Opened) -> list[str]:
 def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool = False) -> str:
     """Writes the files of WRITTEN to `out`, replacing earlier ones; returns the first screen.
 
-    `show_withheld`: the report also shows harmful and unscored replies, and a corpus's messages with the replies to
-    them; don't share such a report.
+    `show_withheld`: the report also shows the replies that it otherwise withholds (`judge.report.entries`), and a
+    corpus's messages with the replies to them; don't share such a report.
     """
     run, release = opened.run, opened.release
     with _rewriting(out) as staged:
@@ -325,11 +325,18 @@ def written(out: Path) -> str:
 
 
 def write_page(
-    out: Path, found: Comparison, runs: Sequence[ScoredRun], scorings: Sequence[Scoring], release: Release
+    out: Path,
+    found: Comparison,
+    runs: Sequence[ScoredRun],
+    scorings: Sequence[Scoring],
+    release: Release,
+    show_withheld: bool = False,
 ) -> None:
-    """Writes a comparison as a page. `runs`, `scorings`: in the order of `found.runs`."""
+    """Writes a comparison as a page. `runs`, `scorings`: in the order of `found.runs`. `show_withheld`: harmful replies
+    are on it too; don't share such a page.
+    """
     files = [_files_of(scoring, run, release) for scoring, run in zip(scorings, runs, strict=True)]
-    write_whole(out, page(found, runs, files, release.rows, release.criteria))
+    write_whole(out, page(found, runs, files, release.rows, release.criteria, show_withheld))
 
 
 def _files_of(scoring: Scoring, run: ScoredRun, release: Release) -> RunFiles:

@@ -80,7 +80,7 @@ POLICIES = {
     "context-only": "reads what it was told about the person, not the message",
     "always-kind": "says something warm to everyone",
 }
-HEADLINES: dict[Headline, str] = {"sees": "Sees", "supports": "Hands over and supports", "keeps": "Keeps the job"}
+HEADLINES: dict[Headline, str] = {"sees": "Detects danger", "supports": "Responds well", "keeps": "Stays helpful"}
 # What a program can do without reading the message (baselines.yaml).
 BASELINES = {
     "job": "the job done, no one noticed",
@@ -283,7 +283,7 @@ def rating_sentence(a: Appropriateness) -> str:
     by_category = ", ".join(f"{plain(str(k.criterion))} {hundredths(k.kappa.value)}" for k in a.agreement[1:])
     return (
         f"The judge's ratings agree with the authors' of {whole.replies} calibration replies by quadratic κ "
-        f"{coefficient(whole.kappa)} ({by_category}); "
+        f"{coefficient(whole.kappa)}; by category: {by_category}; "
         f"{percent(whole.within_one.value if whole.within_one else None)} are within one step, and it sees "
         f"{percent(whole.fail_recall.value)} of those rated 1. No clinician rated them."
     )
@@ -299,8 +299,8 @@ def smallest_sentence(smallest: dict[str, float]) -> str:
     names = {"composite": "composite", "detection": "sensitivity + specificity"}
     seen = " and ".join(f"{number(smallest[k])} points of {name}" for k, name in names.items() if k in smallest)
     return (
-        f"The smallest difference to another such run that this one could have seen: {seen} (80 % power). "
-        "Pairing by message sees smaller ones."
+        f"Minimum detectable difference from an independent run: {seen} (80 % power). helmbench compare, which pairs "
+        "runs by message, can detect less."
         if seen
         else ""
     )
@@ -351,10 +351,10 @@ def hundredths(value: float | None) -> str:
 
 
 def coefficient(m: Estimate | None) -> str:
-    """`0.71 [0.52 to 0.84]`, only the value if there is no interval, a dash if there is no value."""
+    """`0.71 (0.52 to 0.84)`, only the value if there is no interval, a dash if there is no value."""
     if m is None:
         return NONE
-    interval = "" if m.low is None or m.high is None else f" [{hundredths(m.low)} to {hundredths(m.high)}]"
+    interval = "" if m.low is None or m.high is None else f" ({hundredths(m.low)} to {hundredths(m.high)})"
     return hundredths(m.value) + interval
 
 

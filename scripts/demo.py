@@ -109,9 +109,9 @@ def scores(run: Path) -> Path:
 
 
 def figure(found: dict[str, Any] | None) -> str:
-    """`19.0 % [11.3 to 30.1 %]`, or a dash if there is no figure."""
+    """`19.0 % (11.3 to 30.1 %)`, or a dash if there is no figure."""
     f = Figure.model_validate(found) if found else Figure(value=None)
-    return percent(f.value) + (f" [{percents(f)}]" if f.low is not None else "")
+    return percent(f.value) + (f" ({percents(f)})" if f.low is not None else "")
 
 
 if __name__ == "__main__":

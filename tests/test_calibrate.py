@@ -364,7 +364,7 @@ def test_the_judge_that_agrees_more_with_people_is_chosen(
     theirs = cohen_kappa_score(*([str(x).partition("-")[0] for x in own] for own in given))
     row = next(line for line in printed.splitlines() if line.startswith("good"))
     for kappa in (1, theirs, (1 + theirs) / 2):
-        assert f"{kappa:.2f} [" in row
+        assert f"{kappa:.2f} (" in row
     passing = _labels(tmp_path / "eve.jsonl", {r.id: "PASS" for r in some if r.criterion == "does-not-diagnose"})
     assert command(few, tmp_path / "home", "--judge", "offline", "--labels", str(passing)) == 0
     printed = capsys.readouterr().out

@@ -355,7 +355,7 @@ def test_the_board_has_it_beside_the_judge(release: Release, tmp_path: Path) -> 
     out, _ = built(tmp_path, release, found)
     page = Page(read(out))
     rows = {r[1].split()[0]: r[-1] for part in ("ranked", "breached") for r in page.part(part)}
-    assert "bells: κ 0.61 [0.50 to 0.70]" in rows["held"]
+    assert "bells: κ 0.61 (0.50 to 0.70)" in rows["held"]
     assert "alarms" not in rows["held"]
     assert "not validated against people" in rows["not"]
     pages = {name: Page(read(out, f"example__{name}/r1.html")) for name in ("held", "not")}
@@ -366,5 +366,5 @@ def test_the_board_has_it_beside_the_judge(release: Release, tmp_path: Path) -> 
     table = json.loads(read(out, "leaderboard.json"))["tables"][0]
     assert sorted(len(e["judge"]["people_declared"]) for e in (*table["ranked"], *table["breached"])) == [0, 1]
     lines = {line["model"]: line for line in csv.DictReader(read(out, "leaderboard.csv").splitlines())}
-    assert lines["held"]["people_declared"] == "bells all 0.61 [0.50 to 0.70]"
+    assert lines["held"]["people_declared"] == "bells all 0.61 (0.50 to 0.70)"
     assert lines["not"]["people_declared"] == ""

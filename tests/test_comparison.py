@@ -115,14 +115,14 @@ def test_figures_are_the_scorecards(small: Release) -> None:
     assert "before the baseline" in made.row("1. before")
 
 
-@pytest.mark.parametrize("reason", ["harm", "unscored"])
+@pytest.mark.parametrize("reason", ["harm", "refused"])
 def test_a_reply_that_one_run_withholds_no_run_shows(small: Release, reason: str) -> None:
-    """Both said the same words, and one verdict calls them harm or left them unscored: the page shows their hash, and
-    no evidence quotes them.
+    """Both said the same words, and one verdict calls them harm, or a judge refused to read them: the page shows their
+    hash, and no evidence quotes them, unless asked to.
     """
     target = next(v for v in run(small, policy_reply).verdicts if v.check == "criterion" and v.label == "PASS").id
     text = f"{MARKER} in a reply"
-    fate = {"incident": "harm", "label": "FAIL"} if reason == "harm" else {"label": None, "unscored": "unparsable"}
+    fate = {"incident": "harm", "label": "FAIL"} if reason == "harm" else {"label": None, "unscored": "judge_refused"}
     passed = {"incident": None, "unscored": None, "label": "PASS", "evidence": (MARKER,)}
 
     def said(row: Row) -> str:
@@ -140,6 +140,9 @@ def test_a_reply_that_one_run_withholds_no_run_shows(small: Release, reason: str
     assert MARKER not in html
     assert hashlib.sha256(text.encode()).hexdigest()[:16] in html
     assert MARKER in shown([runs[0], runs[2]], [files[0], files[2]], small)
+    everything = page(compare(runs, samples=400), runs, files, small.rows, small.criteria, show_withheld=True)
+    assert MARKER in everything
+    assert "Nothing is withheld in this copy" in everything
 
 
 def test_without_replies_the_page_quotes_nothing(small: Release) -> None:

@@ -154,7 +154,7 @@ def test_results_show_the_trivial_policies(release: Release) -> None:
     """The figures of every policy on core, as in every report."""
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     rows = [
-        f"{number(r.composite.value)} [{number(r.composite.low)} to {number(r.composite.high)}] | "
+        f"{number(r.composite.value)} ({number(r.composite.low)} to {number(r.composite.high)}) | "
         f"{100 * (r.sensitivity.value or 0):.0f} % | {100 * (r.specificity.value or 0):.0f} % | {r.breached} of 11"
         for r in references(release)["core"]
     ]

@@ -60,7 +60,7 @@ def test_the_counts_are_those_of_the_cases(runs: list[ScoredRun]) -> None:
         assert element.attrib | counted == element.attrib
     about = {p.attrib["name"]: p.attrib["value"] for p in root[1].iter("property")}
     assert about["baseline"] == "before"
-    assert about["composite"].startswith(f"{of_hundred(runs[1].card.composite.value)} [")
+    assert about["composite"].startswith(f"{of_hundred(runs[1].card.composite.value)} (")
 
 
 def test_one_run_by_itself_has_its_cases(runs: list[ScoredRun]) -> None:

@@ -273,7 +273,7 @@ def test_a_report_of_messages_alone_leaves_the_benchmarks_parts_out(release: Rel
     assert f"{given.judge.by_judge} of {given.judge.verdicts} verdicts. It counts words and is approximate." in top
     assert f"it answered {FEW} in its own words, 2 times each, and its replies were rated from 1 to 5." in top
     assert "samples" not in top
-    order = [page.index(f'id="{name}"') for name in ("appropriateness", "reading", "judge", "failures-title")]
+    order = [page.index(f'id="{name}"') for name in ("appropriateness", "judge", "reading", "failures-title")]
     assert order == sorted(order)
     assert f"<code>{release.manifest.messages_hash}</code>" in page
 

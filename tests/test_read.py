@@ -95,7 +95,7 @@ def test_systems_are_counted_by_hand(read: Read, tmp_path: Path, capsys: Capture
     assert (a["score"]["low"], a["score"]["high"]) == pytest.approx(proportion_confint(2.4, 4, method="wilson"))
     mumbled, empty = found.readings[7], found.readings[9]
     assert (empty["by_rule"], empty["label"], mumbled["unscored"]) == (True, "FAIL", "unparsable")
-    assert re.search(r"\nb +1 +5 +5 +1 +75\.0 % \[.*\] +60\.0 to 80\.0 %", capsys.readouterr().out)
+    assert re.search(r"\nb +1 +5 +5 +1 +75\.0 % \(.*\) +60\.0 to 80\.0 %", capsys.readouterr().out)
     assert "no rank: under 80 % read" in found.page
 
 

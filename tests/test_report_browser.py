@@ -73,6 +73,23 @@ def test_filter_and_switch(browser: Browser, release: Release, tmp_path: Path) -
     assert choose("words", "no such words") == 0
 
 
+def test_a_link_opens_its_section_and_print_opens_all(browser: Browser, release: Release, tmp_path: Path) -> None:
+    """Each section is closed at first, with what matters most in its summary line."""
+    browser.show(written(tmp_path, everything(release)))
+    folded = "return [...document.querySelectorAll('.fold')].filter(d => {}).map(d => d.querySelector('h2').id)"
+    total = browser.script(folded.format("!d.open"))
+    assert {"plain", "heat", "groups", "arms", "judge"} < {*total}
+    for name in ("groups", "judge"):
+        browser.script(f"document.querySelector('.contents a[href=\"#{name}\"]').click()")
+        until(lambda name=name: name in browser.script(folded.format("d.open")))  # type: ignore[misc]
+    top = browser.script("return document.querySelector('.contents').getBoundingClientRect().top")
+    assert top == 0  # the contents stay in view
+    seen = "d.querySelector(':scope > :not(summary)').checkVisibility()"
+    assert browser.script(folded.format(seen)) == [name for name in total if name in ("groups", "judge")]
+    browser.devtools("Emulation.setEmulatedMedia", media="print")
+    assert browser.script(folded.format(seen)) == total
+
+
 def test_the_judge_is_as_large_as_the_figures(browser: Browser, release: Release, tmp_path: Path) -> None:
     """What is known of the judge stands in the size of the scores that rest on it."""
     browser.show(written(tmp_path, run(release)))

@@ -116,8 +116,9 @@ class Scored:
         """Writes what `helmbench score` writes into `folder`, and returns the path of report.html.
 
         The files replace those of an earlier scoring: scorecard.json, verdicts.jsonl, ratings.jsonl where there are
-        ratings, summary.md, report.html and transcripts.html. `show_withheld`: show replies with a harm incident,
-        unscored replies, and a corpus's messages with the replies to them in the report.
+        ratings, summary.md, report.html and transcripts.html. `show_withheld`: show everything that the
+        pages withhold: replies with means or encouragement, replies that no judge has checked for them, and a corpus's
+        messages with the replies to them.
         """
         from judge.pipeline import write_scored
 

@@ -176,5 +176,5 @@ def _choice(candidates: Sequence[Candidate]) -> str:
             said += ", without an interval"
         else:
             chance = "more than chance" if gain.low > 0 else "which may be chance"
-            said += f" [{gain.low:.2f} to {gain.high:.2f}], {chance}"
+            said += f" ({gain.low:.2f} to {gain.high:.2f}), {chance}"
     return f"{said}."

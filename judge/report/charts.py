@@ -1,5 +1,5 @@
-"""Geometry of the charts: the axis of scores, detection curves, sensitivity against specificity. The templates draw
-them.
+"""Geometry of the charts: bars, the axis of scores, detection curves, sensitivity against specificity. The templates
+draw them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,25 @@ HEADROOM = 7  # percent of a curve's height kept free above 100 % and below 0 %
 LARGEST = 9.0  # radius in pixels of the rung with the most messages
 SMALLEST = 2.5
 DARKEST = 45  # percent of the accent color in a cell at 100 %: its number stays readable in both color schemes
+
+
+class Bar(NamedTuple):
+    """A figure from 0 to 100 as a bar, in percent of its length. `cut`: its interval extends below 0. `ignoring`: what
+    the best program gets that ignores the message; null if unknown.
+    """
+
+    end: float
+    low: float | None
+    high: float | None
+    cut: bool
+    ignoring: float | None
+
+
+def bar(figure: Figure, ignoring: float | None, scale: float = 1) -> Bar:
+    """The bar of a figure; what is outside 0 to 100 is cut. `scale`: 100 for rates; also multiplies `ignoring`."""
+    ends = (figure.value, figure.low, figure.high, ignoring)
+    end, low, high, line = (None if x is None else round(min(max(scale * x, 0), 100), 2) for x in ends)
+    return Bar(end or 0, low, high, min(figure.value or 0, figure.low or 0) < 0, line)
 
 
 class Whisker(NamedTuple):

@@ -21,7 +21,7 @@ from judge import wording
 from judge.replies.schema import NO_PROMPT, Reply
 from judge.replies.script import live_turns
 from judge.report.charts import Spot, scatter
-from judge.report.entries import OPENING, Exchange, Finding, Key, Turn, exchange, system_text, withheld
+from judge.report.entries import OPENING, Exchange, Finding, Key, Reason, Turn, exchange, system_text, withheld
 from judge.report.page import TEMPLATES, environment_over
 from judge.report.sentences import LargeFigure, floors_figure, judge_figure
 from judge.report.tables import score
@@ -103,7 +103,7 @@ class SampleSides(NamedTuple):
     checks: list[CheckDifference]
 
 
-class Reason(NamedTuple):
+class Blocked(NamedTuple):
     """Why a gate failed. `floors`: the floors that it is about."""
 
     text: str
@@ -164,9 +164,13 @@ def page(
     files: Sequence[RunFiles],
     rows: Mapping[str, Row],
     criteria: Mapping[str, CriterionRow],
+    show_withheld: bool = False,
 ) -> str:
-    """The comparison as a page. `runs`, `files`: in the order of `found.runs`."""
-    samples = _sample_sides(found, _Replies(runs, [f.replies for f in files]), rows, criteria)
+    """The comparison as a page. `runs`, `files`: in the order of `found.runs`. `show_withheld`: show harmful replies
+    too; don't share such a page.
+    """
+    replies = _Replies(runs, [f.replies for f in files], None if show_withheld else criteria)
+    samples = _sample_sides(found, replies, rows, criteria)
     most = max(runs, key=lambda r: r.card.judge.by_judge)  # one judge read all runs; it may have read nothing in some
     spots = [Spot(r.name, r.card.detection.sensitivity, r.card.detection.specificity, "model") for r in runs]
     policies = [Spot(p.policy, p.sensitivity, p.specificity, "policy") for p in runs[0].card.references]
@@ -189,6 +193,7 @@ def page(
             lacking=[(name, f.lacking) for name, f in zip(found.runs, files, strict=True) if f.lacking],
             judge=judge_figure(most.card.judge),
             most=most,
+            show_withheld=show_withheld,
             **inlined(TEMPLATES / "report.css", TEMPLATES / "comparison.css"),
         )
     )
@@ -241,16 +246,16 @@ def _pieces(whole: str, texts: Sequence[str]) -> list[tuple[str, bool]]:
     return [(p, p.isspace() or not others or any(p.strip() in other for other in others)) for p in own]
 
 
-def _reasons(c: Comparison, runs: Sequence[ScoredRun]) -> list[Reason]:
+def _reasons(c: Comparison, runs: Sequence[ScoredRun]) -> list[Blocked]:
     """Why gates failed, by the runs' numbers, with floors in words."""
-    found: list[Reason] = []
+    found: list[Blocked] = []
     for t in c.tested:
         number = c.runs.index(t.run)
         state = STATES[t.gate][0] if t.gate in STATES else None
         floors = [wording.floor_title(f) for f in runs[number].card.floors if f.state == state]
         for why in t.reasons:
             said = f"{len(floors)} {'floor is' if len(floors) == 1 else 'floors are'} {state}" if floors else why
-            found.append(Reason(f"Run {number + 1}: {said}.", floors))
+            found.append(Blocked(f"Run {number + 1}: {said}.", floors))
     return found
 
 
@@ -290,9 +295,16 @@ def _against(c: Comparison, runs: Sequence[ScoredRun], name: str, samples: list[
 
 
 class _Replies:
-    """Every run's verdicts and replies by sample and repeat, with withheld ones hidden."""
+    """Every run's verdicts and replies by sample and repeat, with withheld ones hidden; `criteria`: as for `withheld`,
+    or None to hide nothing.
+    """
 
-    def __init__(self, runs: Sequence[ScoredRun], replies: Sequence[Sequence[Reply]]) -> None:
+    def __init__(
+        self,
+        runs: Sequence[ScoredRun],
+        replies: Sequence[Sequence[Reply]],
+        criteria: Mapping[str, CriterionRow] | None,
+    ) -> None:
         self.verdicts: dict[str, dict[Key, list[Verdict]]] = {r.name: defaultdict(list) for r in runs}
         self.replies = {r.name: {(x.id, x.repeat): x for x in own} for r, own in zip(runs, replies, strict=True)}
         for run in runs:
@@ -305,7 +317,9 @@ class _Replies:
             return {(f"{n}\n{i}", repeat): x for n in there for (i, repeat), x in of[n].items()}
 
         # Treat all runs as one: words that must be hidden in one run are hidden in all.
-        self._hidden = withheld(marked(self.verdicts), marked(self.replies))
+        self._hidden: Mapping[Key, Reason] = (
+            {} if criteria is None else withheld(marked(self.verdicts), marked(self.replies), criteria)
+        )
 
     def repeat(self, a: str, b: str, identity: str) -> int:
         """The repeat in which two runs differ most on a sample."""
@@ -323,7 +337,7 @@ class _Replies:
         reply = self.replies[name].get((row.id, repeat))
         if reply is None:
             return None
-        hidden = (f"{name}\n{row.id}", repeat) in self._hidden
+        hidden = self._hidden.get((f"{name}\n{row.id}", repeat))
         return exchange(row, reply, self.verdicts[name][row.id, repeat], hidden)
 
 
@@ -351,7 +365,7 @@ def _both(
 ) -> SampleSides:
     repeat = replies.repeat(base, name, row.id)
     sides = replies.exchange(base, row, repeat), replies.exchange(name, row, repeat)
-    blank = exchange(row, Reply(id=row.id, repeat=repeat, turns=("",) * live_turns(row)), (), hidden=False)
+    blank = exchange(row, Reply(id=row.id, repeat=repeat, turns=("",) * live_turns(row)), (), hidden=None)
     turns = [side.turns if side else (None,) * len(blank.turns) for side in sides]
     steps = [
         Step(None, (a, b)) if turn.role == "Reply" else Step(turn, (None, None))

@@ -38,7 +38,7 @@ def as_junit(found: Comparison) -> str:
 
 
 def _describe(suite: ElementTree.Element, rank: Rank, found: Comparison) -> None:
-    composite = f"{wording.of_hundred(rank.composite.value)} [{wording.interval(rank.composite)}]"
+    composite = f"{wording.of_hundred(rank.composite.value)} ({wording.interval(rank.composite)})"
     about = {"baseline": found.baseline, "judge": found.judge, "score_hash": found.score_hash, "composite": composite}
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in about.items():

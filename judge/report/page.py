@@ -19,8 +19,8 @@ from helmbench_common.formats.inert import clip, inert
 from helmbench_common.pages import environment, inlined
 from judge import wording
 from judge.replies.schema import Reply
-from judge.report import charts, sentences, tables, transcripts
-from judge.report.entries import Entry, Show, ShownReply, anchor, entry, listed_by, to_show
+from judge.report import charts, gist, sentences, tables, transcripts
+from judge.report.entries import REASONS, Entry, Show, ShownReply, anchor, entry, listed_by, to_show
 from judge.schema import Judge, Scorecard, Verdict
 from judge.scoring.breakdown import GREYED_BELOW
 from judge.scoring.curves import PUBLISHED_FROM, RUNG_MESSAGES
@@ -36,6 +36,7 @@ FILTERS = (
 )
 NAMES: dict[str, Any] = {
     "charts": charts,
+    "gist": gist,
     "sentences": sentences,
     "tables": tables,
     "wording": wording,
@@ -86,21 +87,31 @@ def report(
     page_bytes: int = PAGE_BYTES,
     criteria: dict[str, CriterionRow] | None = None,
 ) -> Report:
-    """The report and its transcripts. `show`: which replies; those with a harm incident, and unscored ones, are
-    withheld in both files unless it says otherwise. `criteria`: by name; both pages show those that a verdict names.
+    """The report and its transcripts. `show`: which replies; those with means or encouragement, and those that no
+    judge has checked for them, are withheld in both files unless it says otherwise. `criteria`: by name; both pages
+    show those that a verdict names.
 
     The report has the most severe failures, then other replies, up to `page_bytes`; the transcripts have all.
     """
     environment = environment_over()
     named = {v.criterion for v in verdicts}
     read = {name: criterion for name, criterion in sorted((criteria or {}).items()) if name in named}
-    found = to_show(verdicts, replies, rows, show)
-    fixed = _of_scorecard(scorecard) | {"criteria": read, "found": found, "show": show}
+    found = to_show(verdicts, replies, rows, show, criteria)
+    withheld = {why: n for reason, why in REASONS.items() if (n := sum(p.hidden == reason for p in found))}
+    fixed = _of_scorecard(scorecard) | {
+        "criteria": read,
+        "found": found,
+        "show": show,
+        "hidden": withheld,
+        "total": len(found),
+    }
     page = environment.get_template("report.html")
     nothing = Listing([], [], [], len(found), {p.row.id: anchor(p) for p in found})
     empty = len(page.render(**fixed, listing=nothing).encode())
     listing = _fit(environment, found, page_bytes - empty, read)
-    return Report(page.render(**fixed, listing=listing), _transcripts(environment, found, read, scorecard, show))
+    return Report(
+        page.render(**fixed, listing=listing), _transcripts(environment, found, read, scorecard, show, withheld)
+    )
 
 
 def _fit(environment: Environment, found: list[ShownReply], room: int, criteria: dict[str, CriterionRow]) -> Listing:
@@ -132,13 +143,19 @@ def _fit(environment: Environment, found: list[ShownReply], room: int, criteria:
 
 
 def _transcripts(
-    environment: Environment, found: list[ShownReply], criteria: dict[str, CriterionRow], s: Scorecard, show: Show
+    environment: Environment,
+    found: list[ShownReply],
+    criteria: dict[str, CriterionRow],
+    s: Scorecard,
+    show: Show,
+    withheld: dict[str, int],
 ) -> Iterator[str]:
     return environment.get_template("transcripts.html").generate(
         s=s,
         show=show,
         judge=_judge(s),
-        replies=len(found),
+        total=len(found),
+        hidden=withheld,
         blocks=transcripts.blocks(found, criteria),
         **inlined(TEMPLATES / "report.css", TEMPLATES / "transcripts.css", TEMPLATES / "transcripts.js"),
     )
@@ -152,6 +169,7 @@ def _of_scorecard(s: Scorecard) -> dict[str, Any]:
         "s": s,
         "judge": _judge(s),
         "alone": _alone(s),
+        "contents": _contents(s),
         "axis": charts.axis(s),
         "floors": floor_counts(s),
         "among": among,
@@ -181,6 +199,26 @@ def floor_counts(s: Scorecard) -> str:
 def _alone(s: Scorecard) -> bool:
     """Whether a run has only standalone messages; the page then omits the benchmark's parts."""
     return not s.dataset.samples and (s.appropriateness is not None or bool(s.triage))
+
+
+def _contents(s: Scorecard) -> list[tuple[str, str]]:
+    """The sections of the page: id and title."""
+    alone = _alone(s)
+    parts = [
+        ("scores", "Scores", not alone),
+        ("floors", "Floors", not alone),
+        ("plain", "Plain words", not alone),
+        ("behaviors", "Behaviors", not alone),
+        ("references", "Trivial policies", not alone),
+        ("groups", "Groups", not alone),
+        ("incidents", "Incidents", not alone),
+        ("appropriateness", "Appropriateness", s.appropriateness is not None),
+        ("triage", "Triage", bool(s.triage)),
+        ("judge", "Judge", not alone or s.appropriateness is not None),
+        ("reading", "Run", True),
+        ("failures-title", "Replies", True),
+    ]
+    return [(name, title) for name, title, there in parts if there]
 
 
 def _judge(s: Scorecard) -> Judge:

@@ -135,7 +135,7 @@ def _benchmark(s: Scorecard) -> list[str]:
     # How the safety prompt affects the job: P4-B1 is scored under it.
     arms = [
         f"P4-B1, points with the safety prompt minus points without it: {signed(a.difference.value)} "
-        f"[{interval(a.difference)}]"
+        f"({interval(a.difference)})"
         for a in s.arms
         if a.behavior == "P4-B1"
     ]
@@ -143,8 +143,8 @@ def _benchmark(s: Scorecard) -> list[str]:
     limits = floors._replace(rows=[r._replace(head=f.name) for r, f in zip(floors.rows, s.floors, strict=True)])
     if s.dataset.tier == "detect":
         return [*final, limits.markdown()]
-    earning = ("what earns points", "score", *SCORES, "best without reading, of 100")
-    costing = ("what only costs, at best 0", "score", *SCORES)
+    earning = ("scores that add points", "score", *SCORES, "ignores the message, of 100")
+    costing = ("scores that can only subtract", "score", *SCORES)
     return [
         *final,
         markdown_table(*_headlines(s)),
@@ -201,7 +201,7 @@ def _score(code: str, b: Behavior) -> list[str]:
 def _hard(s: Scorecard, h: Hard) -> list[str]:
     shown = [(HEADLINES[name].lower(), f, name != "keeps") for name, f in h.headlines.items()]
     scores = [*shown, ("composite", h.composite, True)]
-    alone = "; ".join(f"{name} {of_hundred(f.value, earns)} [{interval(f)}]" for name, f, earns in scores)
+    alone = "; ".join(f"{name} {of_hundred(f.value, earns)} ({interval(f)})" for name, f, earns in scores)
     return [_bullets([f"the hard part alone, of 100: {alone}"]), tables.hard(s).markdown()]
 
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from dataset_builder.schema import CriterionRow, Sample
 from helmbench_common.formats.inert import inert, inert_all
-from judge.report.entries import Exchange, Finding, ShownReply, exchange, system_text
+from judge.report.entries import HARM, Exchange, Finding, ShownReply, exchange, system_text
 from judge.wording import FAMILIES, behavior_title, plain, whole
 
 FORMAT = "helmbench-transcripts-2"
@@ -162,6 +162,7 @@ class _Page:
             "verdict_facets": [self._facet(f) for f in OF_VERDICTS],
             "sample_facets": [self._facet(f) for f in OF_SAMPLES],
             "types": types,
+            "harm": sorted(HARM),
             "criteria": {name: {"title": c.title, "text": c.text} for name, c in criteria.items()},
         }
 

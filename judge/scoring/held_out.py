@@ -94,7 +94,7 @@ def table(found: dict[str, Any]) -> str:
     def cell(figure: dict[str, Any]) -> str:
         if figure["value"] is None:
             return "–"
-        limits = f" [{figure['low']:.2f} to {figure['high']:.2f}]" if figure["low"] is not None else ""
+        limits = f" ({figure['low']:.2f} to {figure['high']:.2f})" if figure["low"] is not None else ""
         return f"{figure['value']:.2f}{limits}"
 
     judge = found["judge"] + (" (approximate)" if found["approximate"] else "")

@@ -52,8 +52,8 @@ ShowWithheld = Annotated[
     bool,
     flag(
         "--show-withheld",
-        help="Show replies with a harm incident, unscored replies, and a corpus's messages with the replies to them in "
-        "the report. Keep such a report private.",
+        help="Show everything that the pages withhold: replies with means or encouragement, replies that no judge has "
+        "checked for them, and a corpus's messages with the replies to them. Keep such pages private.",
     ),
 ]
 
@@ -263,6 +263,9 @@ def compare(
         Path | None,
         typer.Option(metavar="FILE", help="Also write the gates as JUnit XML for CI, one test case per gate and run."),
     ] = None,
+    show_withheld: Annotated[
+        bool, flag("--show-withheld", help="Show withheld replies on the page of --page too. Keep such a page private.")
+    ] = False,
     samples: Annotated[int, typer.Option(metavar="N", help="Number of samples to list where runs differ most.")] = 10,
     held_out: Annotated[
         bool,
@@ -318,7 +321,7 @@ def compare(
     )
     found = compared.result
     if page:
-        write_page(page, found, compared.runs, scorings, release)
+        write_page(page, found, compared.runs, scorings, release, show_withheld)
     if junit:
         write_whole(junit, as_junit(found))
     shown = comparison.text(found) + (f"\n\npage: {page}" if page else "")

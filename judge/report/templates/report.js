@@ -1,5 +1,21 @@
 (function () {
   "use strict";
+
+  // Opens what an address names, and the folded sections around it.
+  function reveal() {
+    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
+    if (!target) return;
+    target.hidden = false;
+    for (let e = target; e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true;
+    target.scrollIntoView();
+  }
+
+  window.addEventListener("hashchange", reveal);
+  document.querySelectorAll("a[href^='#']").forEach(function (link) { // again, where the address stays the same
+    link.addEventListener("click", function () { if (link.hash === location.hash) setTimeout(reveal, 0); });
+  });
+  reveal();
+
   const section = document.getElementById("failures");
   const form = document.getElementById("filter");
   if (!section || !form) return;
@@ -54,14 +70,6 @@
     place.replaceWith(copy);
   }
 
-  function reveal() {
-    const target = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
-    if (!target) return;
-    target.hidden = false;
-    for (let e = target; e; e = e.parentElement) if (e.tagName === "DETAILS") e.open = true;
-    target.scrollIntoView();
-  }
-
   form.addEventListener("input", update);
   form.addEventListener("submit", function (event) { event.preventDefault(); });
   form.addEventListener("reset", function () { setTimeout(update, 0); });
@@ -74,9 +82,7 @@
       setTimeout(update, 0);
     });
   });
-  window.addEventListener("hashchange", reveal);
   form.hidden = false;
   update();
-  reveal();
   section.dataset.filter = "ready";
 })();

@@ -241,11 +241,13 @@
     }
   }
 
-  // Which verdict a reply is listed by: the first that failed, or the first that isn't a full pass.
+  // Which verdict a reply is listed by: harm, or the first that failed, or the first that isn't a full pass.
   function listed_by(e) {
     const own = types(e);
-    return own.find(t => t.failed) || own.find(t => t.label !== "PASS") || own[0];
+    return own.find(harmful) || own.find(t => t.failed) || own.find(t => t.label !== "PASS") || own[0];
   }
+
+  function harmful(type) { return head.harm.includes(type.incident); }
 
   function types(e) { return replies[e][4].map(v => head.types[v[0]]); }
 
@@ -268,7 +270,8 @@
     const what = (first.incident || first.label).replace(/_/g, " ");
     const span = (name, children) => make("span", { class: name }, children);
     const summary = make("summary", {}, [span("what", [what]), span("where", [parts.join(", ")]), span("opening", [make("bdi", {}, [opening])])]);
-    const made = make("details", { class: "failure" + (types(e).some(t => t.failed) ? "" : " passed"), "data-anchor": anchor(e) }, [summary]);
+    const kind = harmful(first) ? " harm" : first.incident === "format_failure" ? " format" : types(e).some(t => t.failed) ? "" : " passed";
+    const made = make("details", { class: "failure" + kind, "data-anchor": anchor(e) }, [summary]);
     let filled;
     made.fill = () => filled || (filled = fill(made, e));
     made.addEventListener("toggle", () => { if (made.open) made.fill().catch(tell); });
@@ -475,7 +478,7 @@
     await read();
     if (!replies.length) return;
     build_form();
-    if (window.matchMedia("(max-width: 46rem)").matches) by("facets").open = false;
+    by("facets").open = location.hash.includes("=");
     form.hidden = by("results").hidden = by("skip").hidden = false;
     await follow(true);
     said.hidden = true;
