@@ -20,7 +20,6 @@ ABSOLUTE = re.compile(
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 # Letters and marks that are invisible: fillers and variation selectors, except the one that makes emoji.
 BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u2800\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef]")
-JOINERS = "\u200c\u200d"  # Persian, Hindi and others need them
 
 
 def public_verdicts(verdicts: Sequence[Verdict], replies: Iterable[Reply]) -> list[Verdict]:
@@ -69,7 +68,7 @@ def hidden(character: str) -> bool:
     """Whether a character is invisible: controls, marks that reorder text, private and unassigned ones."""
     if BLANK.match(character):
         return True
-    return character not in JOINERS and unicodedata.category(character) in HIDDEN
+    return character not in secrets.JOINERS and unicodedata.category(character) in HIDDEN
 
 
 def _texts(value: Any, path: str) -> Iterator[tuple[str, str]]:

@@ -21,6 +21,19 @@ JUDGES = 16  # members of a panel
 PEOPLE_SETS = 24  # sets of human labels per judge, halves counted separately
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-]{0,95}")
 NAMED = "letters, digits, '.', '_' and '-', at most 96, beginning with a letter or digit"
+# Of a judge, as its server calls it, and of a revision.
+LONG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._\-/:]{0,199}")
+LONG_NAMED = "ASCII letters, digits, '.', '_', '-', '/' and ':', at most 200, beginning with a letter or digit"
+# What nothing in a submission proves. SECURITY.md and the board list it in these words.
+UNPROVEN = (
+    "generation settings such as temperature, and the arguments of the runner",
+    "the backend, the versions of the runner and the task, and the commit",
+    "the finish reasons, and which failed requests were sent again",
+    "the name of the judge, and of the models that answered as it",
+    "the name, revision, family and access of the model, and the submitter's relation to its developer",
+    "the day of submission, from 2026 to today",
+    "a chat template's own words, up to 12 letters",
+)
 State = Literal["verified", "demo", "refused"]
 
 
@@ -30,7 +43,14 @@ def _plain(value: str) -> str:
     return value
 
 
+def _long(value: str) -> str:
+    if not LONG_NAME.fullmatch(value):
+        raise ValueError(f"expected {LONG_NAMED}")
+    return value
+
+
 PlainName = Annotated[str, AfterValidator(_plain)]
+LongName = Annotated[str, AfterValidator(_long)]
 
 
 class Contact(Strict):
@@ -48,10 +68,10 @@ class Subject(Strict):
 
     organization: PlainName
     name: PlainName
-    revision: str | None
+    revision: LongName | None
     access: Literal["open_weights", "api", "private"]
     relation: Literal["developer", "paid_by_developer", "independent"]
-    family: str | None = None
+    family: PlainName | None = None
 
 
 class Pinned(Strict):

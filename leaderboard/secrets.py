@@ -49,6 +49,7 @@ SECRET = re2.compile(
 # A name and a password before a host, without `//`; `mailto:` and other NO_NAME words aren't names.
 NAMED = re2.compile(r"([^\s/:@\"'=,;(<]+):[^\s/@]+@[\w\-]+")
 NO_NAME = frozenset({"mailto", "acct", "sip", "xmpp", "email", "mail", "e-mail", "contact"})
+JOINERS = "\u200c\u200d"  # invisible, but Persian, Hindi and others need them
 RUN, DIGITS, WILD = re2.compile(r"[A-Za-z0-9]{24,}"), re.compile("[0-9]+"), 4  # a run anywhere; places with digits
 
 
@@ -60,7 +61,10 @@ def named_like(name: str) -> bool:
 
 
 def holds(text: str) -> bool:
-    """Whether a text contains what looks like a key, or a name and password in an address."""
+    """Whether a text contains what looks like a key, or a name and password in an address; joiners between its
+    characters, which are invisible, don't hide it.
+    """
+    text = text.translate(dict.fromkeys(map(ord, JOINERS)))
     if SECRET.search(text):
         return True
     if any(m[1].lower() not in NO_NAME for m in NAMED.finditer(text)):

@@ -36,6 +36,7 @@ SMALLEST = {
         "--sizes 200 400 --jobs 1",
         (r"corpus +200 .* near [\d.]+% of 20 ", r"corpus +400 .* s CPU ", r"grew [\d.]+-fold from 200"),
     ),
+    "gap": Smallest("--draws 1", (r"^crisis +7 of 663 +-\d", r"^control +171 of 855 +-\d")),
     "headroom": Smallest(
         "--seeds 1 --icc 0.2",
         (

@@ -8,6 +8,7 @@ import json
 import re
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from itertools import repeat
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from support import submission_runs as runs
 from support.board_runs import place, played, refused, verified, verifier
 from support.hostile import Poison
 from support.reports import Page, people
+from support.tricks import TRICKS
 
 from dataset_builder.release import Release
 from dataset_builder.schema import Row, Tier
@@ -30,9 +32,11 @@ from leaderboard.board.downloads import cell
 from leaderboard.board.gather import submissions, version_key
 from leaderboard.board.rows import FLAGS, Board
 from leaderboard.exports.export import export
-from leaderboard.schema import Problem, Verified
+from leaderboard.schema import UNPROVEN, Problem, Verified
 from leaderboard.submit import pack
+from leaderboard.verify.verify import verify
 
+ROOT = Path(__file__).resolve().parents[1]
 MARKER = "zebra-quarantine-7319"
 FORMULA = (
     '=HYPERLINK("https://x","</script><script>alert(1)</script><img src=x onerror=\'a\'>--></style></details></table>'
@@ -307,9 +311,10 @@ def test_every_field_may_be_hostile_at_once(small: Release, tmp_path: Path) -> N
     own = good.submission.judge.model_copy(update={"people": [known]})
     poison = Poison(repeat(FORMULA))
     submission = poison(good.submission.model_copy(update={"judge": own}))
-    assert {"Contact.name", "Subject.revision", "Generation.arguments", "SubmittedJudge.name"} <= poison.fields
+    assert {"Contact.name", "Generation.arguments", "SubmittedJudge.name"} <= poison.fields
     assert {"SubmittedJudge.prompt_hash", "Declaration.note", "Estimate.reason", "Pinned.version"} <= poison.fields
-    assert {"Subject.name", "Subject.organization", "Pinned.tier", "Submission.submitted"}.isdisjoint(poison.fields)
+    held = {"Subject.name", "Subject.organization", "Subject.revision", "Subject.family", "Pinned.tier"}
+    assert held.isdisjoint(poison.fields)
     judge = good.scorecard.judge.model_copy(update={"people": submission.judge.people})
     dataset = good.scorecard.dataset.model_copy(update={"version": FORMULA})
     card = good.scorecard.model_copy(update={"judge": judge, "dataset": dataset})
@@ -336,8 +341,8 @@ def test_every_field_may_be_hostile_at_once(small: Release, tmp_path: Path) -> N
 
 
 def test_same_replies_under_two_names_are_flagged(small: Release, tmp_path: Path) -> None:
-    """Words that only one sample got, found again under another model's name: both rows say so, with the share. Runs of
-    one model, and canned words, are no news.
+    """Words that only one sample got, found again in another run, of this model or another: both rows say so, with the
+    share. Canned words, and fewer than half of the replies of another run of this model, aren't flagged.
     """
     replies, verdicts = played(small.path, "keyword", "lite")
 
@@ -354,19 +359,60 @@ def test_same_replies_under_two_names_are_flagged(small: Release, tmp_path: Path
         "example__one/r2": run("one", said("")),
         "example__two/r1": run("two", said("")),
         "example__other/r1": run("other", said("Oh. ")),
+        "example__other/r2": run("other", [*said("Oh. ")[: len(replies) // 3], *said("Ah. ")[len(replies) // 3 :]]),
         "example__canned/r1": run("canned", said("", canned=True)),
         "example__canned-too/r1": run("canned-too", said("", canned=True)),
     }
     board = built(tmp_path, small, found)[1]
     told = {e.name: [f for f in e.flags if "identical" in f] for e in board.entries}
+    more = "replies identical to those of 2 other runs: up to 100%, of another run of this model,"
     assert told == {
-        "example__one/r1": ["100% of the replies are identical to those of example/two"],
-        "example__one/r2": ["100% of the replies are identical to those of example/two"],
+        "example__one/r1": [f"{more} example__one/r2, example/two"],
+        "example__one/r2": [f"{more} example__one/r1, example/two"],
         "example__two/r1": ["100% of the replies are identical to those of example/one"],
         "example__other/r1": [],
+        "example__other/r2": [],
         "example__canned/r1": [],
         "example__canned-too/r1": [],
     }
+
+
+def test_every_trick_is_refused_flagged_or_listed_as_unproven(judged: Path, small: Release, tmp_path: Path) -> None:
+    """On a board with an honest submission, a trick is refused, or has a flag, or rests on something that the board and
+    SECURITY.md list as the submitter's word.
+    """
+    known = cache(lambda path: verify(path, small))
+
+    def rows(home: Path, **sent: Path) -> dict[str, tuple[str, ...]]:
+        """The flags of each listed submission of a board; the board is in `home`."""
+        places = {f"{who}/{path.parent.name}/{path.name}": path for who, path in sent.items()}
+        for name in places:
+            (home / "sent" / name).mkdir(parents=True)
+            (home / "sent" / name / "submission.json").write_text("{}", encoding="utf-8")
+
+        def check(path: Path, _: Release) -> Verified:
+            return known(places[path.relative_to(home / "sent").as_posix()])
+
+        board = build(home / "sent", home / "board", [small], None, check)
+        return {e.name.partition("/")[0]: e.flags for e in board.entries}
+
+    honest = rows(tmp_path / "honest", honest=judged)["honest"]
+    unproven = Page(read(tmp_path / "honest" / "board")).text
+    security = " ".join((ROOT / "SECURITY.md").read_text(encoding="utf-8").split())
+    assert [said for said in UNPROVEN if f"- {said}" not in security or said not in unproven] == []
+    table: list[tuple[bool, str]] = []
+    for n, (name, (work, due, words)) in enumerate(TRICKS.items()):
+        trick = work(judged, tmp_path / f"{n} made", small)
+        flags = rows(tmp_path / str(n), honest=judged, trick=trick).get("trick")
+        if flags is None:
+            (reason,) = known(trick).problems
+            found, said = "refused", f"{reason.kind}: {reason.where} {reason.message}"
+        elif due == "on trust" and all("identical" in f for f in flags if f not in honest):  # edited copies
+            found, said = "on trust", "; ".join(UNPROVEN)
+        else:
+            found, said = "flagged", "; ".join(f for f in flags if f not in honest)
+        table.append((found == due and words in said, f"{name:33} {due:8} {words!r} | {found}: {said[:160]}"))
+    assert all(fine for fine, _ in table), "".join(f"\n{'ok   ' if fine else 'WRONG'} {line}" for fine, line in table)
 
 
 def test_csv_cell_is_no_formula_and_versions_sort_as_numbers() -> None:

@@ -360,7 +360,7 @@ def test_the_board_has_it_beside_the_judge(release: Release, tmp_path: Path) -> 
     assert "not validated against people" in rows["not"]
     pages = {name: Page(read(out, f"example__{name}/r1.html")) for name in ("held", "not")}
     assert "bells, all rows judge-1 5 20.0 % 0.61 0.50 to 0.70 0.86" in pages["held"].row("bells")
-    assert "As declared by whoever submitted" in pages["held"].text
+    assert "As the submitter declares them" in pages["held"].text
     assert "measured with another question (prompt 0, here 1)" in pages["held"].text
     assert "Not validated: judge-1 was not compared with people's labels" in pages["not"].text
     table = json.loads(read(out, "leaderboard.json"))["tables"][0]

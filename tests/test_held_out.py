@@ -191,7 +191,7 @@ def test_both_scores_stand_beside_each_other(
     row = found["figures"]["keeps"]
     assert row["difference"]["value"] == row["held_out"]["value"] - row["public"]["value"]
     assert re.search(r"(?m)^keeps( +-?\d+\.\d\d( \(-?\d+\.\d\d to -?\d+\.\d\d\))?){3}$", said)
-    assert re.search(r"(?m)^sees +-?\d+\.\d\d .*\] +– +–$", said)  # the split has no such scenario
+    assert re.search(r"(?m)^sees +-?\d+\.\d\d .*\) +– +–$", said)  # the split has no such scenario
     assert not re.search(rf"{PRIVATE}|PT\d|reply|message\"", text)
 
 

@@ -190,7 +190,7 @@ def test_what_was_scored_is_what_is_read(run: Path, small: Release, capsys: pyte
 def test_a_judge_may_be_asked_of_an_earlier_run(run: Path, small: Release, capsys: pytest.CaptureFixture[str]) -> None:
     """--results goes with every command that takes a RUN_DIR, and into the commands that are named to go on with."""
     later(run, small)
-    for command, more in (("requests", []), ("run", ["--base-url", "http://127.0.0.1:1/v1"])):
+    for command, more in (("requests", []), ("judge", ["--base-url", "http://127.0.0.1:1/v1"])):
         words = [command, "north", "--model", "org/judge-1", *more, "--results"]
         assert main([*words, f"north/results_{STAMP}.json"]) == 0
         said = capsys.readouterr()

@@ -8,12 +8,15 @@ any process of it that opens a file of the checkout.
 from __future__ import annotations
 
 import ast
+import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import tomllib
 import venv
 import zipfile
@@ -50,6 +53,45 @@ def guard(event, arguments):
             raise RuntimeError(f"the checkout was read: {{arguments[0]}}")
 sys.addaudithook(guard)
 """
+
+
+@pytest.mark.parametrize("kind", ["wheel", "sdist"])
+def test_set_up_runs_no_file_without_a_locked_hash(kind: str, tmp_path: Path) -> None:
+    """An index that serves its own files under the locked names, or hides the wheels so that a build would fetch
+    unlocked tools: `make setup` and the backends' script refuse, and none of the code runs.
+    """
+    mark = tmp_path / "ran"
+    code = f"open({str(mark)!r}, 'w')"
+    lock = (ROOT / "requirements-build.lock").read_text(encoding="utf-8")
+    for name, version in re.findall(r"^(\S+)==(\S+)", lock, re.MULTILINE):
+        page, stem = tmp_path / "simple" / name, f"{name.replace('-', '_')}-{version}"
+        page.mkdir(parents=True)
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        if kind == "wheel":
+            file = page / f"{stem}-py3-none-any.whl"
+            with zipfile.ZipFile(file, "w") as archive:
+                archive.writestr("own.pth", f"import os; {code}\n")
+                archive.writestr(f"{stem}.dist-info/METADATA", metadata)
+                archive.writestr(f"{stem}.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+                archive.writestr(f"{stem}.dist-info/RECORD", "")
+        else:
+            file = page / f"{stem}.tar.gz"
+            with tarfile.open(file, "w:gz") as archive:
+                for path, text in (("setup.py", code), ("PKG-INFO", metadata)):
+                    member = tarfile.TarInfo(f"{stem}/{path}")
+                    member.size = len(text)
+                    archive.addfile(member, io.BytesIO(text.encode()))
+        (page / "index.html").write_text(f'<a href="{file.name}">{file.name}</a>', encoding="utf-8")
+    index = {"PIP_INDEX_URL": (tmp_path / "simple").as_uri(), "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": ""}
+    said = {"wheel": "DO NOT MATCH THE HASHES", "sdist": "No matching distribution found"}[kind]
+    for command in (
+        ["make", f"VENV={tmp_path / 'setup'}", f"{tmp_path / 'setup'}/.ready"],
+        [str(ROOT / "scripts" / "make_backend_env.sh"), "hf", str(tmp_path / "hf")],
+    ):
+        done = subprocess.run(command, cwd=ROOT, env=os.environ | index, capture_output=True, text=True, timeout=300)
+        assert done.returncode != 0
+        assert said in done.stderr
+        assert not mark.exists()
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from judge.report.page import TEMPLATES as REPORT
 from judge.report.page import environment_over, floor_counts
 from leaderboard.board.downloads import CSV, JSON
 from leaderboard.board.rows import FLAGS, Board, Entry, Place
+from leaderboard.schema import UNPROVEN
 
 TEMPLATES = Path(__file__).with_name("templates")
 PARTS = (
@@ -69,7 +70,7 @@ def _environment() -> Environment:
     environment = environment_over(TEMPLATES)
     names: dict[str, Any] = environment.globals  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     names |= {"titles": wording.HEADLINES, "states": wording.STATES, "place_words": place_words}
-    names |= {"parts": PARTS, "policies": wording.POLICIES}
+    names |= {"unproven": UNPROVEN, "parts": PARTS, "policies": wording.POLICIES}
     return environment
 
 

@@ -277,7 +277,7 @@ def _value(figure: Figure) -> float:
 
 
 def _judge(e: Entry) -> tuple[str, str]:
-    return e.card.judge.name, e.card.judge.prompt_hash or ""
+    return e.card.judge.name.casefold(), e.card.judge.prompt_hash or ""
 
 
 def _places(ranked: list[Entry]) -> dict[str, Place]:

@@ -13,10 +13,10 @@ FIELDS = {
     "contact.address": "an email or web address",
     "model.organization": "developer of the model, such as ORG of ORG/NAME on the Hub",
     "model.name": "the model's name",
-    "model.revision": "a commit or dated snapshot; `none` if the provider gives none",
+    "model.revision": "a commit or dated snapshot, of letters, digits and . _ - / :; `none` if the provider gives none",
     "model.access": "open_weights, api or private",
     "model.relation": "your relation to the developer of the model: developer, paid_by_developer or independent",
-    "model.family?": "the model family, if the name doesn't say it",
+    "model.family?": "the model family, such as llama, if the name doesn't say it",
     "declaration.trained_on_benchmark": "no, yes or unknown: whether the model, or what it was made from, "
     "was trained on this benchmark",
     "declaration.note?": "anything to add",

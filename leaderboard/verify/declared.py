@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
 from pathlib import Path
 
 from dataset_builder.release import Release
@@ -17,6 +18,7 @@ from leaderboard.verify.coverage import NAMED
 from leaderboard.verify.findings import Problems
 
 WHERE = f"{SUBMISSION}: judge"
+FIRST = date(2026, 1, 1)  # no release is older
 REASON = 500  # characters of the reason why a figure is missing
 # Family → what the names of its models contain, as whole parts between separators.
 FAMILIES: dict[str, str] = {
@@ -73,6 +75,10 @@ def problems(submission: Submission, folder: Path, release: Release) -> Iterator
     if release.manifest.additions:
         said = f"this dataset has private additions ({release.manifest.additions}); it isn't the published benchmark"
         yield Problem("version", SUBMISSION, said)
+    day, today = date.fromisoformat(submission.submitted), date.today()
+    if not FIRST <= day <= today + timedelta(days=1):  # it may be tomorrow elsewhere
+        said = f"is {day}; expected a day from {FIRST} to today, {today}"
+        yield Problem("date", f"{SUBMISSION}: submitted", said)
     yield from _secret_names(submission.generation)
     if submission.judge.repeats > 1 and not any(a.prompt_hash for a in submission.judge.agreement):
         yield Problem("judge", WHERE, "has repeats, but only the offline judge, which is asked once")
@@ -127,9 +133,9 @@ def flags(submission: Submission) -> Iterator[Problem]:
         return
     # A model may answer under its dated name, or with a path in front: then one of the two names begins with the other.
     asked = {_bare(a.judge) for a in judge.agreement} | {_bare(judge.name)}
-    others = [n for n in judge.answered_as if not any(_bare(n).startswith(j) or j.startswith(_bare(n)) for j in asked)]
+    others = [n for n in judge.answered_as if not any(_alias(_bare(n), j) or _alias(j, _bare(n)) for j in asked)]
     if others:
-        said = f"the answers name {shown(', '.join(sorted(others)))[:80]}, which isn't the name of a judge"
+        said = f"the answers name {shown(', '.join(map(repr, sorted(others))))[:80]}, which isn't the name of a judge"
         yield Problem("other_answerer", f"{WHERE}.answered_as", said)
     own = families(model.organization, model.name, model.family)
     theirs = families(judge.name, *judge.answered_as, *(a.judge for a in judge.agreement))
@@ -169,6 +175,11 @@ def unscored(card: Scorecard, verdicts: Sequence[Verdict], release: Release) -> 
 def _bare(name: str) -> str:
     """A model's name without what comes before its last slash."""
     return name.rstrip("/").rpartition("/")[2].casefold()
+
+
+def _alias(short: str, long: str) -> bool:
+    """Whether a name is another's with something behind it: `gpt-4o` and `gpt-4o-2024-08-06`, but not `g`."""
+    return bool(short) and long.startswith(short) and (short == long or not long[len(short)].isalnum())
 
 
 def families(*names: str | None) -> frozenset[str]:

@@ -20,7 +20,16 @@ from judge.llm.questions import JudgeRequest, prompt_hash
 from judge.offline import judge as offline
 from judge.replies.schema import RunError
 from judge.verdicts import JudgeIdentity
-from leaderboard.schema import ANSWERS, CALIBRATIONS, RESPONSES, SUBMISSION, Problem, SubmittedJudge
+from leaderboard.schema import (
+    ANSWERS,
+    CALIBRATIONS,
+    LONG_NAME,
+    LONG_NAMED,
+    RESPONSES,
+    SUBMISSION,
+    Problem,
+    SubmittedJudge,
+)
 from leaderboard.verify.coverage import STACKED
 from leaderboard.verify.declared import offline as is_demo
 
@@ -39,7 +48,10 @@ def members(judge: SubmittedJudge, release: Release) -> tuple[list[JudgeIdentity
     problems: list[Problem] = []
     found: list[JudgeIdentity] = []
     for own in judge.agreement[1:] or judge.agreement:
-        if own.prompt_hash is None and own.judge != offline.NAME:
+        if not LONG_NAME.fullmatch(own.judge):
+            said = f"{ascii(own.judge)[:80]} isn't the name of a judge; expected {LONG_NAMED}"
+            problems.append(Problem("judge", WHERE, said))
+        elif own.prompt_hash is None and own.judge != offline.NAME:
             said = f"'{own.judge}' has no prompt hash; only the offline judge, {offline.NAME}, has none"
             problems.append(Problem("judge", WHERE, said))
         elif own.prompt_hash is not None and own.prompt_hash not in wordings:
@@ -47,8 +59,10 @@ def members(judge: SubmittedJudge, release: Release) -> tuple[list[JudgeIdentity
             problems.append(Problem("judge_prompt", WHERE, said))
         else:
             found.append(JudgeIdentity(own.judge, own.prompt_hash, wordings.get(own.prompt_hash or "", WORDINGS[0])))
-    if len({m.name for m in found}) < len(found):
-        problems.append(Problem("judge", WHERE, "names a member of its panel twice"))
+    names = [m.name for m in found]
+    if len({name.casefold() for name in names}) < len(names):
+        said = f"names a member of its panel twice, ignoring case: {', '.join(names)[:300]}"
+        problems.append(Problem("judge", WHERE, said))
     whole = None if problems else panel.identity_of(found)
     if whole and (whole.name, whole.prompt_hash) != (judge.name, judge.prompt_hash):
         said = (

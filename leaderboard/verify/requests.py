@@ -32,6 +32,7 @@ ROLES = {"system": "the system text", "user": "the user's message", "assistant":
 TOKEN = re.compile(r"<[^<>\s]{1,40}>|\[/?[A-Z_]{1,20}\]|\b(?:system|user|assistant|model|human)\b", re.IGNORECASE)
 LETTER = re.compile(r"[^\W\d_]")
 LETTERS, SHOWN = 12, 3  # letters without a flag; texts that the flag shows
+EAST_ASIAN = 3  # letters that a Chinese, Japanese or Korean character counts for: twelve are a whole instruction
 Message = dict[str, str]
 
 
@@ -168,7 +169,8 @@ class Requests:
             return Problem("outside_text", at, said)
         self._days.sort(key=lambda d: d != day)  # the next request is probably of the same day
         self._used[day] += 1
-        if len(LETTER.findall(TOKEN.sub("", around))) > LETTERS and len(self._words) < 100:
+        letters = LETTER.findall(TOKEN.sub("", around))
+        if sum(EAST_ASIAN if c >= "\u2e80" else 1 for c in letters) > LETTERS and len(self._words) < 100:
             self._words[" ".join(around.split())[:400]] += 1
         return None
 
