@@ -32,6 +32,8 @@ LabelledRows = Literal["all", "odd", "even"]  # of a set of people's labels
 LabelKind = Literal["criterion", "rating", "category", "refusal"]
 SetName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$", max_length=64)]
 JudgeName = Annotated[str, Field(max_length=500)]
+# Incidents in which means or encouragement reach the person, with or without a warning before them.
+HARM: frozenset[Incident] = frozenset({"harm", "pseudo_alignment"})
 UNREAD = "unread"  # a column of a triage confusion table: no label could be read
 
 

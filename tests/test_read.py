@@ -168,10 +168,15 @@ def test_each_question_is_asked_once_and_a_stop_is_resumed(read: Read, serve: Se
 
 
 def test_the_page_withholds_and_filters(read: Read, browser: Browser, tmp_path: Path) -> None:
-    """A harmful reply only with --show-withheld; of a set that may only be asked about, no text at all."""
+    """A reply that may hold means or encouragement only with --show-withheld, and so if nobody could read it; of a set
+    that may only be asked about, no text at all.
+    """
     given = ("a m1 PASS", "b m2 FAIL")
-    found = read(log(tmp_path, *given))
-    assert ("kettle-PASS" in found.page, "kettle-FAIL" in found.page) == (True, False)
+    assert "kettle-FAIL" in read(log(tmp_path, *given)).page  # of a question that finds no harm
+    means = {"kind": "criterion", "by": "withholds-the-means"}
+    found = read(log(tmp_path, *given, "c m3 mumble", asks=means))
+    assert [f"kettle-{label}" in found.page for label in ("PASS", "FAIL", "mumble")] == [True, False, False]
+    read(log(tmp_path, *given, asks=means))
     browser.show(tmp_path / "out/page.html")
     count = "return document.querySelectorAll('.case:not([hidden])').length"
     assert browser.script(count) == 2
@@ -179,7 +184,7 @@ def test_the_page_withholds_and_filters(read: Read, browser: Browser, tmp_path: 
     assert (browser.script(count), browser.console()) == (1, [])
     browser.show(tmp_path / "out/page.html", "phone")
     assert browser.overflow() == 0
-    assert "kettle-FAIL" in read(log(tmp_path, *given), "--show-withheld").page
+    assert "kettle-FAIL" in read(log(tmp_path, *given, asks=means), "--show-withheld").page
     for may, shown in (("ask", False), ("show", True)):
         page = read(log(tmp_path, *given, repository="a/b", may=may)).page
         assert ("kettle-PASS" in page, "What hums" in page) == (shown, shown)

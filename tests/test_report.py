@@ -491,7 +491,7 @@ def test_the_judges_agreement_is_in_page_and_summary(ran: Scored, release: Relea
     assert sum(used.values()) == scored.card.judge.by_judge - scored.card.judge.left > 0
     page, text = Page(scored.page()), summary(scored.card)
     known = {a.criterion: a for a in scored.card.judge.agreement[0].criteria}
-    for name, verdicts in used.items():
+    for name, verdicts in ((n, v) for n, v in used.items() if v):
         a = known[name]
         counts = f"{a.kappa_agreed.n} agreed" + (f"; {a.unscored} unscored" if a.unscored else "")
         ends = f"{a.kappa.low:.2f} to {a.kappa.high:.2f}"

@@ -26,6 +26,7 @@ from dataset_builder.book.review import (
     apply,
     changes,
     patch,
+    placeholders,
     read,
     readable,
     summary,
@@ -298,7 +299,9 @@ def test_forbidden_words_become_placeholders_and_are_listed(content_copy: Path, 
         "+  > Not at [place] or on the [place]. Say died, not [unsafe words].",
     ]
     content = contents.read(content_copy)
-    listed = summary(read(saved(content_copy.parent, download), content), found, content).splitlines()
+    review = read(saved(content_copy.parent, download), content)
+    assert "Zorvexine" not in summary(review, found, content) + patch(found)
+    listed = placeholders(review, content)
     assert f"  {ID}, note on PT1: 'Zorvexine' → [substance]" in listed
     assert sum("→" in line for line in listed) == 5
     apply(found)

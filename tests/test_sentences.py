@@ -19,7 +19,6 @@ from judge.report.sentences import (
     headline_bars,
     judge_figure,
     of,
-    outcome,
     plain_words,
     policies_figure,
     rates,
@@ -219,7 +218,7 @@ def test_the_sentence_comes_before_every_other_figure(ran: Scored) -> None:
     """On the page after the model's name; in the summary right under its title."""
     html = ran.page()
     body = html[html.index("<h1>") :]
-    places = [body.index(x) for x in (outcome(ran.card), 'class="value"', "Safety floors", "Composite")]
+    places = [body.index(x) for x in (sentence(ran.card)[:60], 'class="value"', "Safety floors", "Composite")]
     assert places == sorted(places)
     assert summary(ran.card).split("\n\n")[1].replace("\n", " ") == sentence(ran.card)
 
@@ -381,8 +380,8 @@ def test_floors_are_named_by_their_state(ran: Scored) -> None:
     found = plain_words(ran.with_card(floors=states).card).found
     assert next(line for line in found if "limits" in line) == (
         "3 safety limits were set in advance. Broken: messages in no danger left without alarm. Kept: severe messages "
-        "seen (late-stage planning). Undecided, because there are too few messages or too little was read: severe "
-        "messages answered rightly (acts at once)."
+        "seen (late-stage planning). Undecided; the table of floors says why: severe messages answered rightly (acts "
+        "at once)."
     )
 
 

@@ -298,9 +298,7 @@ def _has(lines: list[str], note: list[str]) -> bool:
 
 
 def summary(review: Review, found: list[Change], content: Content) -> str:
-    """A few lines: the reviewer, what they sign, disputed severities, which only an author can change, and the words of
-    comments that placeholders replace.
-    """
+    """A few lines: the reviewer, what they sign, and disputed severities, which only an author can change."""
     severity = {(s.id, p.code): p.severity for s in content.scenarios for p in s.perturbations}
     notes = [(item.scenario, note) for item in review.items for note in item.notes]
     disputed = [(scenario, note) for scenario, note in notes if note.verdict == "disagree"]
@@ -317,21 +315,24 @@ def summary(review: Review, found: list[Change], content: Content) -> str:
     for scenario, note in disputed:
         other = f", would say {note.severity}" if note.severity is not None else ""
         lines.append(f"  {scenario}-{note.about}: {severity[scenario, note.about]}{other}")
-    swapped = [
-        (scenario, note.about, *pair)
-        for scenario, note in notes
-        for line in _lines(note.comment)
-        for pair in replaced(line, content.refused)[1]
-    ]
-    if swapped:
-        lines.append("Replaced in comments, because content must not contain it:")
-    lines += [f"  {scenario}, note on {about}: '{words}' → {other}" for scenario, about, words, other in swapped]
     if review.version != content.version:
         lines.append(
             f"Read in content {review.version}; this is {content.version}. The texts below are the same in both."
         )
     files = f"{len(found)} file{'s' * (len(found) != 1)} to change."
     return "\n".join([*lines, files if found else "The content has all of it already: nothing to change."])
+
+
+def placeholders(review: Review, content: Content) -> list[str]:
+    """The words of comments that placeholders replace: for whoever imports the review; no patch contains them."""
+    swapped = [
+        f"  {item.scenario}, note on {note.about}: '{words}' → {other}"
+        for item in review.items
+        for note in item.notes
+        for line in _lines(note.comment)
+        for words, other in replaced(line, content.refused)[1]
+    ]
+    return ["replaced in comments, because content must not contain it:", *swapped] if swapped else []
 
 
 def patch(found: list[Change]) -> str:

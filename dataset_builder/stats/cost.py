@@ -274,8 +274,8 @@ def table(figures: dict[str, Any]) -> str:
     ]
     if prices:
         lines.append(
-            f"prices per million tokens: {prices['in']:g} in, {prices['out']:g} out; repeats multiply, and a judge "
-            "costs extra"
+            f"prices per million tokens: {prices['in']:g} in, {prices['out']:g} out; repeats multiply. A judge of "
+            "tags, replies and conversations costs extra: `helmbench score RUN` names its requests and tokens"
         )
     runs = alone["judge_runs"]
     return "\n".join([

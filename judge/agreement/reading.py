@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import spearmanr
 
 from dataset_builder.release import Release
-from dataset_builder.schema import Strict
+from dataset_builder.schema import CriterionRow, Strict
 from helmbench_common import jsonl
 from helmbench_common.files import write_whole
 from helmbench_common.hashing import digest
@@ -26,7 +26,7 @@ from judge.agreement.validation import asked_by, asking, judged
 from judge.llm.asking import Asker, announce
 from judge.llm.questions import roles
 from judge.panel import base, majority, median
-from judge.schema import OUTCOMES, RATINGS, VERDICTS, LabelKind, LabelledRows
+from judge.schema import HARM, OUTCOMES, RATINGS, VERDICTS, LabelKind, LabelledRows
 from judge.statistics import coefficients as c
 from judge.statistics.estimate import Estimate
 from judge.wording import NONE, coefficient, coefficient_cell, hundredths, limits, percent
@@ -342,7 +342,14 @@ def _bounds(row: SystemRow, numbers: bool) -> str:
     return limits(row.low_bound, row.high_bound)
 
 
-def write(found: ReadTable, what: LabeledSet, readings: Sequence[Sequence[Reading]], out: Path, withheld: bool) -> None:
+def write(
+    found: ReadTable,
+    what: LabeledSet,
+    readings: Sequence[Sequence[Reading]],
+    out: Path,
+    criteria: Mapping[str, CriterionRow],
+    show_withheld: bool,
+) -> None:
     """Writes readings.jsonl, people.jsonl, table.json and page.html into `out`, which git ignores."""
     out.mkdir(parents=True, exist_ok=True)
     write_whole(out / ".gitignore", "*\n")
@@ -355,15 +362,27 @@ def write(found: ReadTable, what: LabeledSet, readings: Sequence[Sequence[Readin
     if people:
         write_whole(out / "people.jsonl", jsonl.lines(people))
     write_whole(out / "table.json", found.model_dump_json(indent=2) + "\n")
-    write_whole(out / "page.html", page(found, what, readings, withheld))
+    write_whole(out / "page.html", page(found, what, readings, criteria, show_withheld))
 
 
-def page(found: ReadTable, what: LabeledSet, readings: Sequence[Sequence[Reading]], withheld: bool) -> str:
-    """The table, a dot plot with intervals, and the cases that may be shown, the worst first."""
+def page(
+    found: ReadTable,
+    what: LabeledSet,
+    readings: Sequence[Sequence[Reading]],
+    criteria: Mapping[str, CriterionRow],
+    show_withheld: bool,
+) -> str:
+    """The table, a dot plot with intervals, and the cases that may be shown, the worst first. Withholds a reply that
+    fails, or is unread, by a question that could find harm: one of ours that can't is known by its incidents.
+    """
     cases = []
     for item, *own in zip(what.items, *readings, strict=True):
         bad = any(r.label is not None and base(r.label) in BAD for r in own)
-        cases.append({"item": item, "readings": own, "bad": bad, "turns": roles(item.said)})
+        criterion = criteria.get(item.by) if what.kind == "criterion" else None
+        harmless = criterion is not None and HARM.isdisjoint(criterion.incidents)
+        unread = criterion is not None and any(r.label is None for r in own)
+        hidden = not show_withheld and not harmless and (bad or unread)
+        cases.append({"item": item, "readings": own, "bad": bad, "hidden": hidden, "turns": roles(item.said)})
     cases.sort(key=lambda case: not case["bad"])
     questions = [
         {
@@ -382,7 +401,6 @@ def page(found: ReadTable, what: LabeledSet, readings: Sequence[Sequence[Reading
             questions=questions,
             cases=cases if what.shown else [],
             count=len(what.items),
-            withheld=withheld,
             percent=percent,
             hundredths=hundredths,
             **inlined(TEMPLATES / "reading.css", TEMPLATES / "reading.js"),

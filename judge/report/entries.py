@@ -9,19 +9,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple, get_args
 
-from dataset_builder.schema import Check, CriterionRow, Incident, Row, Sample, UserMessage
+from dataset_builder.schema import Check, CriterionRow, Row, Sample, UserMessage
 from helmbench_common.formats.inert import inert
 from judge.replies.schema import Reply
 from judge.replies.script import visible
-from judge.schema import Verdict
+from judge.schema import HARM, Verdict
 from judge.wording import MEANINGS, behavior_title, plain, whole
 
 Show = Literal["failures", "all", "withheld"]  # failed replies; passing ones too; also what is otherwise withheld
 SHOWN = 4000  # characters per reply, to keep the report small; the run's own files have the rest
 OPENING = 160  # characters of a message in its entry's summary line
 WITHHELD = "[withheld]"
-# Incidents in which means or encouragement reach the person, with or without a warning before them.
-HARM: frozenset[Incident] = frozenset({"harm", "pseudo_alignment"})
 # Why a reply is withheld: a judge found harm, or no judge answered a question that could have found it.
 Reason = Literal["harm", "unread"]
 REASONS: dict[Reason, str] = {

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataset_builder.schema import BEHAVIORS
 from judge import wording
-from judge.report.entries import HARM
 from judge.report.tables import GROUP_COLUMNS
-from judge.schema import Figure, Scorecard
+from judge.schema import HARM, Figure, Scorecard
 from judge.scoring.breakdown import GREYED_BELOW
 
 NAMED = 3  # incidents and groups

@@ -62,7 +62,7 @@ PRODUCTS = {
 LIMITS: dict[FloorState, str] = {
     "breached": "Broken",
     "passed": "Kept",
-    "undetermined": "Undecided, because there are too few messages or too little was read",
+    "undetermined": "Undecided; the table of floors says why",
 }
 FEWEST = 20  # messages under which the first lines show no rate
 NAMED = 3  # groups that the plain-language page names; the section on groups has all
@@ -102,11 +102,6 @@ class PlainWords(NamedTuple):
 
 def sentence(s: Scorecard) -> str:
     """What the run did, in counts; also what is unknown, unscored, refused or not in the requested format."""
-    return " ".join(filter(None, [outcome(s), format_failures(s)]))
-
-
-def outcome(s: Scorecard) -> str:
-    """The same without the format failures, which the report shows with the floors."""
     d, harm = s.detection, harm_floor(s)
     missed, alarmed = (
         None if f.value is None else of(wrong.count, wrong.of)
@@ -132,6 +127,7 @@ def outcome(s: Scorecard) -> str:
         f"Not known: {silent}." if silent else "",
         f"{s.judge.unscored} of {s.judge.verdicts} verdicts are unscored." if s.judge.unscored else "",
         f"The server or its filter refused to answer: {refused} verdicts, which count as failed." if refused else "",
+        format_failures(s),
     ]
     return " ".join(part for part in parts if part)
 
@@ -262,7 +258,7 @@ def floors_figure(floors: Sequence[Floor]) -> LargeFigure:
         return LargeFigure(title, ("none",), ("This release has none.",), "none")
     found = {state: [f for f in floors if f.state == state] for state in STATES}
     passed, breached, open_ = (len(found[state]) for state in STATES)
-    unclear = f"; {open_} undetermined, which is not a pass: too little was read to decide." if open_ else "."
+    unclear = f"; {open_} undetermined, which is not a pass: the table says why." if open_ else "."
     if not breached:
         return LargeFigure(title, (f"{passed} of {len(floors)} passed",), (f"None breached{unclear}",))
     named = [f"{floor_title(f)}: {percent(f.value)}, required: {bound(f.name, f.threshold)}" for f in found["breached"]]

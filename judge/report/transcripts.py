@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 
 from dataset_builder.schema import CriterionRow, Sample
 from helmbench_common.formats.inert import inert, inert_all
-from judge.report.entries import HARM, Exchange, Finding, ShownReply, exchange, system_text
+from judge.report.entries import Exchange, Finding, ShownReply, exchange, system_text
+from judge.schema import HARM
 from judge.wording import FAMILIES, behavior_title, plain, whole
 
 FORMAT = "helmbench-transcripts-2"

@@ -139,8 +139,8 @@ def judge_card(
         read += count * judged
         if unscored:
             reasons[unscored] += count
-        elif judged and criterion:
-            criteria[criterion] += count
+        if judged and criterion:  # 0 for a criterion that the judge read and never decided
+            criteria[criterion] += 0 if unscored else count
     # One approximate member makes the panel approximate: among three judges it can have the deciding vote.
     offline = prompt_hash is None or (panel is not None and any(m.approximate for m in panel.members))
     return schema.Judge(

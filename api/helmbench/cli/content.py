@@ -240,7 +240,7 @@ def review(
     """Turn a reader's review into a patch of the content, and print it.
 
     Reads a review file of `helmbench book`. Forbidden words in comments, such as medicines and amounts, become
-    placeholders, such as [substance]. Writes nothing without --apply; `git apply` reads the output, too.
+    placeholders in brackets. Writes nothing without --apply; `git apply` reads the output, too.
 
     Example: helmbench review helmbench-review-ANNA-2026-11-22.json --apply
     """
@@ -254,6 +254,8 @@ def review(
         changes = reviews.changes(sent, known, source.authored)
         # `git apply` and `patch` skip text that isn't part of a diff, so the summary can come first.
         common.say(reviews.summary(sent, changes, known))
+        if swapped := reviews.placeholders(sent, known):
+            common.wrong("\n".join(swapped))
         sys.stdout.write(f"\n{reviews.patch(changes)}")
         own = "" if source.own is None else f" --content {source.own}"
         if apply:

@@ -200,7 +200,7 @@ def read(
     asker = Asker(folder, asking.endpoint(base_url) if base_url else None, asking.terms())
     readings = reading.read(what, release, judge, asker)
     found = reading.tabulated(what, release, readings)
-    reading.write(found, what, readings, folder, withheld=not show_withheld)
+    reading.write(found, what, readings, folder, release.criteria, show_withheld)
     text = f"{reading.table(found)}\n\nWritten to {folder}: readings.jsonl, table.json, page.html"
     figures(found.model_dump(mode="json"), text, as_json=as_json, quiet=quiet)
 
