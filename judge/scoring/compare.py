@@ -26,6 +26,7 @@ from judge.scoring.gates import ANSWERED, GATES, Gate, lost, shut
 from judge.scoring.parts import Made, Part
 from judge.scoring.stored import SCORECARD, VERDICTS, card_in, verdicts_in
 from judge.scoring.table import build
+from judge.wording import HEADLINES as TITLES
 
 # A difference is tested from 12 effective messages on: with fewer, one message that flips looks like a trend, and a
 # comparison of a model with itself fails too often (`python tests/benchmarks/nulls.py`).
@@ -384,8 +385,9 @@ def _tested(gate: Gate | Literal["answered"], run: ScoredRun, reasons: list[str]
 
 def regressions(base: ScoredRun, run: ScoredRun, found: list[Difference]) -> list[str]:
     """What a run significantly lost against the baseline, and what can't be compared, since it may have been lost."""
+    titles: dict[str, str] = {name: title.lower() for name, title in TITLES.items()}
     losses = [
-        f"{-(d.difference.value or 0):.1f} points of {d.figure}"
+        f"{-(d.difference.value or 0):.1f} points of {titles.get(d.figure, d.figure)}"
         for d in found
         if d.run == run.name and d.found and (d.difference.value or 0) < 0
     ]
