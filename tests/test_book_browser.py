@@ -19,6 +19,7 @@ from dataset_builder.book.review import changes, patch, read
 from dataset_builder.checking.safe_messaging import replaced
 from dataset_builder.reading.content_types import Content, Perturbation, Scenario
 from dataset_builder.reading.refused import Refused, hashed
+from dataset_builder.schema import BEHAVIORS
 
 OPEN = """
 const door = document.getElementById('pause'), inside = document.getElementById('inside');
@@ -151,6 +152,8 @@ def test_words_find_messages_and_scenarios_at_once(browser: Browser, page: Path,
     choose(browser, words=scenario.document.text("title"))
     assert visible(browser, ".scenario") == [ID]
     assert len(visible(browser, ".message")) == len(scenario.perturbations)
+    choose(browser, words=BEHAVIORS[scenario.behavior])  # the heading over its scenarios
+    assert ID in visible(browser, ".scenario")
     choose(browser, words="does-not-diagnose")
     assert "criterion-does-not-diagnose" in visible(browser, ".shared")
     assert "persona-jason" not in visible(browser, ".shared")

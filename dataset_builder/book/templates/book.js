@@ -30,7 +30,7 @@
     return {
       element: element,
       id: element.id,
-      text: words(element.querySelector("summary").textContent + " " + own.textContent),
+      text: words(element.closest(".behavior").querySelector("h3").textContent + " " + element.querySelector("summary").textContent + " " + own.textContent),
       messages: Array.from(element.querySelectorAll(".message")).map(function (m) { return { element: m, about: m.dataset.about, text: words(m.id + " " + m.textContent) }; }),
       states: [element.querySelector("[data-state]")].concat(Array.from(document.querySelectorAll('[data-state-of="' + element.id + '"]'))),
       signed: false, notes: {}, equipped: false, name: element.id
