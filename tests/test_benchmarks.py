@@ -90,6 +90,7 @@ SMALLEST = {
 
 # These take three seconds or more; mypy and the soak tests hold them.
 SLOW = {
+    "gap",
     "audit",
     "headroom",
     "inspect_overhead",
