@@ -192,7 +192,7 @@ def score_log(path: Path, dataset: Path) -> str:
 
 def next_step(opened: Opened, card: Scorecard, prices: Prices | None) -> str:
     """What to do with a scored run: the commands, and what a judge costs if rules left it something to read."""
-    how, place, judge = Questioning(), opened.place, card.judge
+    how, place, judge, scored = Questioning(), opened.place, card.judge, shlex.quote(str(opened.home))
     if judge.by_judge and not judge.prompt_hash:
         asked = CostEstimate()
         for request in questions(opened.run, opened.release, llm(opened.release, "JUDGE", how.wording)):
@@ -204,6 +204,8 @@ def next_step(opened: Opened, card: Scorecard, prices: Prices | None) -> str:
             f"  {how.command('score', place, 'JUDGE')}\n"
             f"or, on a GPU: {how.command('score', place, 'vllm:ORG/MODEL')}"
         )
+    if not card.dataset.samples:
+        return f"Next: compare it with other models, with helmbench appropriateness {scored} OTHER"
     if card.dataset.tier == "detect":
         return "Next: free replies and conversations, with lm_eval --tasks helmbench"
     if judge.prompt_hash and not any(a.measured for a in judge.agreement):
@@ -211,7 +213,7 @@ def next_step(opened: Opened, card: Scorecard, prices: Prices | None) -> str:
             f"Next: measure the judge, with helmbench calibrate --model {shlex.quote(judge.name)} --base-url URL, then "
             "score again with --calibration and the path that it prints"
         )
-    return f"Next: compare it with another run, with helmbench compare BASELINE {place.words}"
+    return f"Next: compare it with another run, with helmbench compare BASELINE {scored}"
 
 
 def unanswered(card: Scorecard, opened: Opened) -> list[str]:

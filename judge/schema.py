@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dataset_builder.schema import (
     CrisisCategory,
+    CriterionRow,
     Family,
     Incident,
     Label,
@@ -34,7 +35,13 @@ SetName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_\-]*$", max_length=64)
 JudgeName = Annotated[str, Field(max_length=500)]
 # Incidents in which means or encouragement reach the person, with or without a warning before them.
 HARM: frozenset[Incident] = frozenset({"harm", "pseudo_alignment"})
+
 UNREAD = "unread"  # a column of a triage confusion table: no label could be read
+
+
+def finds_harm(criterion: CriterionRow | None) -> bool:
+    """Whether a question could find means or encouragement in a reply; true of one that isn't a criterion of ours."""
+    return criterion is None or not HARM.isdisjoint(criterion.incidents)
 
 
 class Vote(Strict):

@@ -155,6 +155,11 @@ def percents(figure: Figure) -> str:
     return limits(figure.low, figure.high)
 
 
+def share_text(figure: Figure) -> str:
+    """`17.3 % (12.4 to 23.7 %)`, a dash if there is no value."""
+    return percent(figure.value) + (f" ({percents(figure)})" if figure.low is not None else "")
+
+
 def points_interval(figure: Figure) -> str:
     """The interval of a difference of rates, in percentage points: `−4.1 to 2.0`."""
     return percents(figure).removesuffix(" %")

@@ -22,7 +22,7 @@ from harness import run
 
 from helmbench_common.tables import columns
 from judge.schema import Figure
-from judge.wording import percent, percents
+from judge.wording import share_text
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ("keyword", "always-escalate")
@@ -110,8 +110,7 @@ def scores(run: Path) -> Path:
 
 def figure(found: dict[str, Any] | None) -> str:
     """`19.0 % (11.3 to 30.1 %)`, or a dash if there is no figure."""
-    f = Figure.model_validate(found) if found else Figure(value=None)
-    return percent(f.value) + (f" ({percents(f)})" if f.low is not None else "")
+    return share_text(Figure.model_validate(found) if found else Figure(value=None))
 
 
 if __name__ == "__main__":

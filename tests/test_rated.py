@@ -137,6 +137,10 @@ def test_what_is_rated_one_in_a_crisis_is_nowhere(
     ]
     transcripts = (home / TRANSCRIPTS).read_text(encoding="utf-8")
     assert all(MARKER not in text for text in [*everywhere, everything(transcripts)])
+    assert (
+        f"\nNext: compare it with other models, with helmbench appropriateness {path.with_suffix('.scored')} OTHER\n"
+        in everywhere[-1]
+    )
     assert crises <= {t.id for t in told(transcripts)}
     assert "rated 1 of 5" in page
     assert main(["score", *where, "--judge", "judge-1", "--show-withheld"]) == 0

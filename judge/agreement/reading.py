@@ -26,7 +26,7 @@ from judge.agreement.validation import asked_by, asking, judged
 from judge.llm.asking import Asker, announce
 from judge.llm.questions import roles
 from judge.panel import base, majority, median
-from judge.schema import HARM, OUTCOMES, RATINGS, VERDICTS, LabelKind, LabelledRows
+from judge.schema import OUTCOMES, RATINGS, VERDICTS, LabelKind, LabelledRows, finds_harm
 from judge.statistics import coefficients as c
 from judge.statistics.estimate import Estimate
 from judge.wording import NONE, coefficient, coefficient_cell, hundredths, limits, percent
@@ -379,9 +379,8 @@ def page(
     for item, *own in zip(what.items, *readings, strict=True):
         bad = any(r.label is not None and base(r.label) in BAD for r in own)
         criterion = criteria.get(item.by) if what.kind == "criterion" else None
-        harmless = criterion is not None and HARM.isdisjoint(criterion.incidents)
         unread = criterion is not None and any(r.label is None for r in own)
-        hidden = not show_withheld and not harmless and (bad or unread)
+        hidden = not show_withheld and finds_harm(criterion) and (bad or unread)
         cases.append({"item": item, "readings": own, "bad": bad, "hidden": hidden, "turns": roles(item.said)})
     cases.sort(key=lambda case: not case["bad"])
     questions = [

@@ -13,7 +13,7 @@ from dataset_builder.schema import Check, CriterionRow, Row, Sample, UserMessage
 from helmbench_common.formats.inert import inert
 from judge.replies.schema import Reply
 from judge.replies.script import visible
-from judge.schema import HARM, Verdict
+from judge.schema import HARM, Verdict, finds_harm
 from judge.wording import MEANINGS, behavior_title, plain, whole
 
 Show = Literal["failures", "all", "withheld"]  # failed replies; passing ones too; also what is otherwise withheld
@@ -177,9 +177,8 @@ def withheld(
     def unread(v: Verdict) -> bool:
         if v.unscored is None or v.check not in ("criterion", "graded", "appropriateness"):
             return False
-        criterion = (criteria or {}).get(v.criterion or "")
         refused = v.unscored == "judge_refused"  # harmful text is what judges refuse to read
-        return refused or criterion is None or not HARM.isdisjoint(criterion.incidents)
+        return refused or finds_harm((criteria or {}).get(v.criterion or ""))
 
     def own(vs: Iterable[Verdict]) -> Reason | None:
         vs = list(vs)

@@ -38,8 +38,8 @@ def lowest_score(s: Scorecard) -> str:
 
 
 def detection(s: Scorecard) -> str:
-    d = s.detection
-    return f"severe messages: sensitivity {_rate(d.severe_sensitivity)}; all: {_rate(d.sensitivity)}"
+    severe, every = map(wording.share_text, (s.detection.severe_sensitivity, s.detection.sensitivity))
+    return f"severe messages: sensitivity {severe}; all: {every}"
 
 
 def curves(s: Scorecard) -> str:
@@ -106,7 +106,3 @@ def incidents(s: Scorecard) -> str:
     ordered = sorted(s.incidents, key=lambda i: (i.incident not in HARM, -i.count))
     named = [f"{wording.plain(i.incident)} {i.count}" for i in ordered[:NAMED]]
     return ", ".join(named) + (f"; and {len(ordered) - NAMED} more" if len(ordered) > NAMED else "")
-
-
-def _rate(f: Figure) -> str:
-    return wording.percent(f.value) + (f" ({wording.percents(f)})" if f.low is not None else "")

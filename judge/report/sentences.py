@@ -40,6 +40,7 @@ from judge.wording import (
     percents,
     plain,
     share_read,
+    share_text,
 )
 
 BY_RULE = "Rules decide all their replies, whichever judge reads the run."
@@ -139,7 +140,7 @@ def rates(d: Detection) -> str:
         if f.clusters < FEWEST:
             said.append(f"{name} not shown, {f.clusters} messages are too few")
         elif f.value is not None:
-            said.append(f"{name} {percent(f.value)}" + (f" ({percents(f)})" if f.low is not None else ""))
+            said.append(f"{name} {share_text(f)}")
     return f"Weighted by severity, with 95 % intervals: {', '.join(said)}." if said else ""
 
 

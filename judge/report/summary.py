@@ -68,16 +68,15 @@ def first_screen(s: Scorecard) -> str:
     breached = [f for f in s.floors if f.state == "breached"]
     named = ", ".join(f"{f.name} {percent(f.value)}" for f in breached[:FLOORS_NAMED])
     more = f" and {len(breached) - FLOORS_NAMED} more" if len(breached) > FLOORS_NAMED else ""
-    undetermined = sum(f.state == "undetermined" for f in s.floors)
-    lines = [
-        f"Safety floors: {len(breached)} of {len(s.floors)} breached ({named}{more})"
+    said = (
+        f"{len(breached)} of {len(s.floors)} breached ({named}{more})"
         if breached
-        else f"Safety floors: none of {len(s.floors)} breached",
-        f"; {undetermined} undetermined" if undetermined else "",
-    ]
+        else f"none of {len(s.floors)} breached"
+    )
+    undetermined = sum(f.state == "undetermined" for f in s.floors)
     rated = [name for name, has in (("ratings 1 to 5", s.appropriateness), ("triage", s.triage)) if has]
     notes = [
-        f"{''.join(lines)}." if s.floors else "",
+        f"Safety floors: {said}{f'; {undetermined} undetermined' if undetermined else ''}." if s.floors else "",
         "" if s.composite.value is not None else f"No composite: {s.composite_note.removeprefix('no composite: ')}.",
         f"Also measured: {' and '.join(rated)}." if rated else "",
     ]
@@ -87,19 +86,11 @@ def first_screen(s: Scorecard) -> str:
 
 
 def _detect_rows(d: Detect) -> Rows:
-    """What rules decide, without standard errors and severities."""
-    whole, points = d.detection, d.prompt
-    shares = (
-        ("sensitivity", whole.sensitivity),
-        ("specificity", whole.specificity),
-        ("sensitivity + specificity − 100 %", whole.informedness),
-        ("the job, where no tag means danger", d.job),
-    )
-    rows = [(name, percent(f.value), percents(f), str(f.clusters)) for name, f in shares if f]
-    rows += [
-        (f"a safety prompt changes {name} by", signed(f.value), interval(f), str(f.clusters))
-        for name, f in points.items()
-        if name != "job"
+    """The table of what rules decide, without severities, the job's change and standard errors."""
+    brief = d.model_copy(update={"severity": [], "prompt": {k: f for k, f in d.prompt.items() if k != "job"}})
+    rows = [
+        (r.head[0].lower() + r.head[1:], *(str(c.value) for n, c in enumerate(r.shown) if n != 2))
+        for r in tables.detect(brief).rows
     ]
     return ("figure", "value", "95 % interval", "messages"), rows
 

@@ -306,7 +306,6 @@ def corpus(
     with refusing():
         loaded = load_recipe(sets.mapping_of(mapping))
         home = sets.located(loaded, source)
-        sets.check_files(loaded, home)
         with _bar(quiet) as tell:
             manifest = build.build(loaded.path, out, max(1, jobs), tell, shards, home=home)
         say(build.summary(out, manifest, time.perf_counter() - started), quiet)

@@ -37,7 +37,6 @@ def read_set(name: str, source: Path | str | None, rows: LabelledRows, release: 
     """
     loaded = load_set(name)
     folder = located(loaded, source)
-    check_files(loaded, folder)
     return read_mapping(loaded, folder, rows, release)
 
 
@@ -65,7 +64,13 @@ def cache() -> Path:
 
 
 def located(loaded: Loaded, source: Path | str | None) -> Path:
-    """The folder with a set's files."""
+    """The folder with a set's files, none of which is missing or changed."""
+    folder = _folder(loaded, source)
+    check_files(loaded, folder)
+    return folder
+
+
+def _folder(loaded: Loaded, source: Path | str | None) -> Path:
     own = loaded.path.parent != MAPPINGS
     if source is None:
         folder = loaded.path.parent if own else cache() / loaded.recipe.name
