@@ -271,7 +271,10 @@ def test_a_prompt_is_compared_with_none_and_says_what_that_mixes(runs: Path, rel
 
     for others, said in (
         (("calm.txt", "brisk.txt"), []),
-        (("none", "calm.txt"), ["A difference between calm.txt and no prompt is all that the prompt adds: "]),
+        (
+            ("none", "calm.txt"),
+            ["A difference between calm.txt and no prompt reflects everything that the prompt adds: "],
+        ),
         (("calm.txt",), ["keyword answered under the benchmark's own products, the other runs under one prompt"]),
     ):
         given = [plain] if len(others) == 1 else []

@@ -266,13 +266,13 @@ def _confounded(runs: Sequence[ScoredRun]) -> list[str]:
     if plain and any(prompts):
         notes.append(
             f"{plain} answered under the benchmark's own products, the other runs under one prompt or none in their "
-            "place: a difference mixes what the prompts say with the loss of those products. For your prompt alone, "
+            "place, so a difference reflects both the prompt and the missing products. To see your prompt alone, "
             "compare it with a run under no prompt (helmbench_condition: none)."
         )
     if own and any(p and p.file == NO_PROMPT for p in prompts):
         notes.append(
-            f"A difference between {own} and no prompt is all that the prompt adds: its role, its rules and its "
-            "length, not only what it says about people in distress."
+            f"A difference between {own} and no prompt reflects everything that the prompt adds: its role, its rules "
+            "and its length, not only what it says about people in distress."
         )
     return notes
 

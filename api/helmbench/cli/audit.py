@@ -62,7 +62,8 @@ def audit(
     ] = False,
     keep_ids: Annotated[bool, flag("--keep-ids", help="Write ids as they are. By default they are hashed.")] = False,
     show_text: Annotated[
-        bool, flag("--show-text", help="Put the listed conversations on the page, masked and folded in.")
+        bool,
+        flag("--show-text", help="Put the masked texts of the listed conversations on the page, in closed sections."),
     ] = False,
     forget: Annotated[
         bool, flag("--forget", help="Delete what the judge was sent and answered once the figures are written.")
