@@ -68,7 +68,7 @@ def _hashes(salt: str, words: set[str]) -> frozenset[str]:
 
 def yaml_of(found: Terms) -> str:
     """The file's text. Hashes are sorted, so they don't show the list's order."""
-    lines = [f"salt: {found.salt}", "begins:  # first words of terms of two or three words"]
+    lines = [f'salt: "{found.salt}"', "begins:  # first words of terms of two or three words"]
     lines += [*_lines(found.begins, "  "), "terms:"]
     for name in sorted(found.terms):
         lines += [f"  {name}:  # {SAID[name]}", *_lines(found.terms[name], "    ")]

@@ -90,6 +90,8 @@ def test_a_list_grows_without_the_words_that_are_in_it(terms: Path, tmp_path: Pa
     assert all(found <= grown.terms[name] for name, found in before.terms.items())
     hash_terms.main(tmp_path / "more.txt", terms)
     assert read_terms(terms).salt != before.salt
+    terms.write_text(hash_terms.yaml_of(Terms(salt="1952736591514546", begins=frozenset(), terms={})), encoding="utf-8")
+    assert yaml.safe_load(terms.read_text(encoding="utf-8"))["salt"] == "1952736591514546", "a string of digits"
 
 
 def test_a_list_that_cant_be_read_is_refused(tmp_path: Path) -> None:

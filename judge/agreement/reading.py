@@ -322,7 +322,7 @@ def table(found: ReadTable) -> str:
             )
     said += [f"- {note}" for note in found.notes]
     said.append(
-        "95 % intervals in brackets; replies to one message count as one observation. Bounds: the figure if every "
+        "95 % intervals in parentheses; replies to one message count as one observation. Bounds: the figure if every "
         "unread reply had the worst label, or the best. A system of which less than 80 % was read has no rank."
     )
     return "\n\n".join(said)

@@ -1,4 +1,4 @@
-"""Agreement figures as text tables for the terminal, with 95 % intervals in brackets."""
+"""Agreement figures as text tables for the terminal, with 95 % intervals in parentheses."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def warnings(a: Audit) -> list[str]:
 def summary(a: Audit) -> str:
     """The figures as aligned text."""
     tables = [categories(a), handling(a), alarmed(a), *groups(a).values()]
-    head = f"{a.counts.conversations:,} conversations, judge {a.judge}; 95 % intervals in brackets"
+    head = f"{a.counts.conversations:,} conversations, judge {a.judge}; 95 % intervals in parentheses"
     first, *others = warnings(a)
     return "\n\n".join([head, first, *(table.text() for table in tables), "\n".join(others)])
 
