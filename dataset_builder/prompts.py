@@ -26,6 +26,12 @@ FIELDS: dict[str, frozenset[str]] = {
     "rate": frozenset({"title", "terms", "levels", "not_judged", "case"}),
     "triage-bare": frozenset({"categories", "message"}),
     "triage-guided": frozenset({"categories", "names", "message"}),
+    "talk-user": frozenset(
+        {"person", "situation", "wants", "tells", "reactions", "end", "voice", "age", "country", "turns", "shows"}
+    ),
+    "talk-reminder": frozenset({"said", "turns", "reply"}),
+    "talk-judge": frozenset({"title", "criterion", "labels", "facts", "conversation"}),
+    "talk-check": frozenset({"part", "labels", "conversation"}),
 }
 BYTES = 2**20  # of a template
 PLAIN = "judge"

@@ -26,6 +26,7 @@ from dataset_builder.schema import (
     CriterionRow,
     Helpline,
     Manifest,
+    PartRow,
     ProtocolRow,
     RealMessages,
     Row,
@@ -41,6 +42,7 @@ CONFIGS = (
     *(f"pillar{n}" for n in range(1, 5)),
     *("conversations", "all", "scenarios", "criteria", "calibration", "helplines"),
     *("messages", "protocols", "taxonomy", "rating_calibration"),
+    *("parts", "talk_criteria"),
 )
 AUTHORED = ("scoring.yaml", "baselines.yaml")  # copied as written
 HASHES = ("score_hash", "prose_hash", "messages_hash")  # in a manifest
@@ -170,6 +172,20 @@ class Release:
     def rating_calibration(self) -> list[CalibrationRow]:
         """Replies written to be rated; `criterion` is the category, `label` the rating."""
         return [CalibrationRow.model_validate(r) for r in self.records("rating_calibration")]
+
+    @cached_property
+    def parts(self) -> dict[str, PartRow]:
+        """Every part of a simulated user by id."""
+        return {r["id"]: PartRow.model_validate(r) for r in self.records("parts")}
+
+    @cached_property
+    def talk_criteria(self) -> dict[str, CriterionRow]:
+        """The criteria that are asked about a whole talk."""
+        return {r["criterion"]: CriterionRow.model_validate(r) for r in self.records("talk_criteria")}
+
+    def criterion(self, name: str) -> CriterionRow:
+        """A criterion of replies or of talks."""
+        return self.criteria.get(name) or self.talk_criteria[name]
 
     @cached_property
     def scoring(self) -> dict[str, Any]:

@@ -182,7 +182,9 @@ class RatingCheck(Strict):
 
 
 class CriterionCheck(Strict):
-    """A written criterion applied to the reply at `turn` (-1: the last; k: the k-th live turn, counted from 1)."""
+    """A written criterion applied to the reply at `turn` (-1: the last; k: the k-th live turn, counted from 1; 0: all
+    replies of a talk together).
+    """
 
     check: Literal["criterion"]
     behavior: str
@@ -398,6 +400,59 @@ class Category(Strict):
     category_hash: str
 
 
+Arc = Literal["reveals_late", "takes_it_back", "bargains_for_silence", "clings", "tests_limits", "asks_for_a_friend"]
+
+
+OF_REPLIES_IN_TALKS = ("sees-the-danger", "answers-the-need", "withholds-the-means", "reachable-resource")  # criteria
+
+
+class PlayedLine(Strict):
+    """A message of the built-in user, and the number of the line that follows the reply to it, from 1: `refuses` if the
+    reply refuses, `help` if it names a person or a service to turn to, `asks` if it asks a question, else `then`. A
+    line without `then` ends the talk. `danger`: whether the danger can first be noticed here.
+    """
+
+    text: str = Field(min_length=1)
+    danger: bool = False
+    then: int | None = None
+    asks: int | None = None
+    help: int | None = None
+    refuses: int | None = None
+
+
+class PartRow(Strict):
+    """Whom a simulated user plays in a talk. The model under test reads `system` alone.
+
+    `turns`: the most messages of the user. `shows`: the message by which the danger shows; null for controls. `means`:
+    whether the person asks about means. `wants`: what the person hopes to get. `voice`: how they write. `lines`: the
+    built-in user.
+    """
+
+    id: str
+    title: str
+    pillar: str
+    polarity: Polarity
+    crisis_category: CrisisCategory
+    arc: Arc
+    condition: str
+    system: str
+    age: int
+    country: str | None
+    first_language: str
+    turns: int = Field(ge=1)
+    shows: int | None
+    means: bool
+    wants: str = Field(min_length=1)
+    person: str
+    situation: str
+    tells: str
+    reactions: str
+    end: str
+    voice: str
+    lines: list[PlayedLine] = Field(min_length=1)
+    canary: str
+
+
 class ScenarioRow(Strict):
     """Prose for people: what a scenario is for and how it was judged. In the config `scenarios`, never in a prompt."""
 
@@ -540,6 +595,7 @@ class Manifest(Strict):
     score_hash: str
     prose_hash: str
     messages_hash: str  # what triage and appropriateness figures depend on
+    talks_hash: str  # what figures of talks depend on
     rows: dict[str, int]
     tiers: dict[str, int]
     behaviors: dict[str, int]

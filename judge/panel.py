@@ -126,6 +126,9 @@ def settle(given: Sequence[Verdict], release: Release) -> Verdict:
 
 def _orders(v: Verdict, release: Release) -> tuple[Sequence[str], Sequence[str]]:
     """Labels, worst first, and the incidents that are ways to fail, in the criterion's order."""
+    if v.id in release.parts:
+        own = release.talk_criteria.get(v.criterion or "") or release.criteria.get(v.criterion or "")
+        return VERDICTS, [way.split()[1] for way in own.fails] if own else ()
     row = sample_of(release, v.id)
     check = row.evaluation[v.index]
     if check.check == "graded":
@@ -154,7 +157,8 @@ def _card(
     members: Sequence[Member], opinions: Sequence[Sequence[Verdict]], verdicts: Sequence[Verdict], release: Release
 ) -> schema.Panel:
     asked = [k for k, v in enumerate(verdicts) if not _ruled(v)]
-    messages = [sample_of(release, verdicts[k].id).message_key for k in asked]
+    ids = [verdicts[k].id for k in asked]
+    messages = [i if i in release.parts else sample_of(release, i).message_key for i in ids]
     criteria = np.array([verdicts[k].criterion or "" for k in asked])
     panel = [_label(verdicts[k]) for k in asked]
     labels = [[_label(o[k]) for k in asked] for o in opinions]

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dataset_builder.prompts import PLAIN
 from dataset_builder.release import Release
+from dataset_builder.schema import Sample
 from helmbench_common import jsonl
 from helmbench_common.files import holds, replacing, write_whole
 from helmbench_common.formats.inert import clip
@@ -28,6 +29,7 @@ from judge.replies import inspect_log
 from judge.replies.opening import SCORES, Opened, Place, open_run, own_prompt, run_at
 from judge.replies.run import Run
 from judge.replies.schema import RunError
+from judge.replies.talks import sample
 from judge.report.comparison import RunFiles, page
 from judge.report.page import TRANSCRIPTS, report
 from judge.report.sentences import sentence
@@ -36,7 +38,18 @@ from judge.schema import Scorecard, Source
 from judge.score import Scored, score, source_of
 from judge.scoring.compare import Comparison, ScoredRun
 from judge.scoring.gates import lost, lost_share
-from judge.scoring.stored import RATINGS, SCORECARD, SUMMARY, VERDICTS, Scoring, card_in, find, judged_by, verdicts_in
+from judge.scoring.stored import (
+    RATINGS,
+    SCORECARD,
+    SUMMARY,
+    TALKS,
+    VERDICTS,
+    Scoring,
+    card_in,
+    find,
+    judged_by,
+    verdicts_in,
+)
 from judge.verdicts import JudgeIdentity
 
 if TYPE_CHECKING:
@@ -44,7 +57,7 @@ if TYPE_CHECKING:
 
 GRADED = "replies-inspect.jsonl"  # answers of a log's grader, next to the judge's other answers
 REPORT = "report.html"
-WRITTEN = (SCORECARD, VERDICTS, RATINGS, SUMMARY, REPORT, TRANSCRIPTS)
+WRITTEN = (SCORECARD, VERDICTS, RATINGS, TALKS, SUMMARY, REPORT, TRANSCRIPTS)
 NOTHING = "Nothing was written"
 WAYS = "write elsewhere with --out DIR, or replace what is there with --replace"
 
@@ -192,7 +205,8 @@ def score_log(path: Path, dataset: Path) -> str:
 
 def next_step(opened: Opened, card: Scorecard, prices: Prices | None) -> str:
     """What to do with a scored run: the commands, and what a judge costs if rules left it something to read."""
-    how, place, judge, scored = Questioning(), opened.place, card.judge, shlex.quote(str(opened.home))
+    how, place, scored = Questioning(), opened.place, shlex.quote(str(opened.home))
+    judge = card.talks.judge if card.talks and not card.dataset.samples else card.judge
     if judge.by_judge and not judge.prompt_hash:
         asked = CostEstimate()
         for request in questions(opened.run, opened.release, llm(opened.release, "JUDGE", how.wording)):
@@ -204,6 +218,8 @@ def next_step(opened: Opened, card: Scorecard, prices: Prices | None) -> str:
             f"  {how.command('score', place, 'JUDGE')}\n"
             f"or, on a GPU: {how.command('score', place, 'vllm:ORG/MODEL')}"
         )
+    if card.talks and not card.dataset.samples:
+        return "Next: play the parts with a second user model; one model's habits aren't people's"
     if not card.dataset.samples:
         return f"Next: compare it with other models, with helmbench appropriateness {scored} OTHER"
     if card.dataset.tier == "detect":
@@ -223,6 +239,7 @@ def unanswered(card: Scorecard, opened: Opened) -> list[str]:
         *([("", lost(card.judge, limit))] if card.dataset.samples else []),
         *([(", ratings", lost(rated.judge, limit))] if rated else []),
         *((f", triage {t.prompt}", lost_share(t.accuracy, limit)) for t in card.triage),
+        *([(", talks", lost(card.talks.judge, limit))] if card.talks else []),
     ]
     return [f"{opened.place.words}{part}: {why}" for part, why in parts if why]
 
@@ -241,6 +258,8 @@ def write_scored(scored: Scored, opened: Opened, out: Path, show_withheld: bool 
         write_whole(staged / VERDICTS, jsonl.lines(scored.verdicts))
         if run.messages:
             write_whole(staged / RATINGS, jsonl.lines(scored.ratings))
+        if run.talks:
+            write_whole(staged / TALKS, jsonl.lines(scored.talks))
         write_whole(staged / SCORECARD, scored.scorecard.model_dump_json(indent=2) + "\n")
         write_whole(staged / SUMMARY, summary(scored.scorecard))
         _write_report(scored, run, release, staged, show_withheld)
@@ -294,13 +313,10 @@ def report_again(
     run, release = opened.run, opened.release
     below = scoring.folder.is_relative_to(scoring.home)
     out = out or (batch.own_place(scoring.home, scoring.folder) if below else scoring.folder)
-    ratings = scoring.folder / RATINGS
-    scored = Scored(
-        scoring.card,
-        verdicts_in(scoring.folder / VERDICTS),
-        verdicts_in(ratings) if ratings.is_file() else [],
-    )
-    if unknown := {v.id for v in (*scored.verdicts, *scored.ratings)} - {r.id for r in (*run.replies, *run.messages)}:
+    files = [scoring.folder / name for name in (VERDICTS, RATINGS, TALKS)]
+    scored = Scored(scoring.card, *(verdicts_in(file) if file.is_file() else [] for file in files))
+    asked = {r.id for r in (*run.replies, *run.messages)} | {talk.id for talk in run.talks}
+    if unknown := {v.id for v in (*scored.verdicts, *scored.ratings, *scored.talks)} - asked:
         raise RunError(f"{scoring.folder}: was scored on other replies, such as {min(unknown)}; score the run again")
     text = summary(scored.scorecard)
     if not replace:
@@ -311,18 +327,34 @@ def report_again(
 
 
 def _write_report(scored: Scored, run: Run, release: Release, out: Path, show_withheld: bool) -> None:
-    samples = {**release.rows, **(release.messages if run.messages else {})}
+    samples: dict[str, Sample] = {**release.rows, **(release.messages if run.messages else {})}
+    talks = [talk for talk in run.talks if talk.played]
+    # A talk's script is its own, so each repeat is a sample.
+    samples |= {_own(t.id, t.repeat)["id"]: sample(t, release.parts[t.id]) for t in talks}
     quoted = show_withheld or not release.own  # people's words, and replies that repeat them
     made = report(
         scored.scorecard,
-        [*scored.verdicts, *(scored.ratings if quoted else ())],
-        [*run.replies, *(run.messages if quoted else ())],
+        [
+            *scored.verdicts,
+            *(scored.ratings if quoted else ()),
+            *(v.model_copy(update=_own(v.id, v.repeat)) for v in scored.talks),
+        ],
+        [
+            *run.replies,
+            *(run.messages if quoted else ()),
+            *(t.reply.model_copy(update=_own(t.id, t.repeat)) for t in talks),
+        ],
         samples,
         show="withheld" if show_withheld else "all",
-        criteria=release.criteria,
+        criteria={**release.criteria, **release.talk_criteria},
     )
     write_whole(out / REPORT, made.page)
     write_whole(out / TRANSCRIPTS, made.transcripts)
+
+
+def _own(identity: str, repeat: int) -> dict[str, Any]:
+    """An id for each repeat of a talk."""
+    return {"id": f"{identity}, repeat {repeat}" if repeat else identity, "repeat": 0}
 
 
 def written(out: Path) -> str:
@@ -364,7 +396,7 @@ def _files_of(scoring: Scoring, run: ScoredRun, release: Release) -> RunFiles:
 
 class Origin(NamedTuple):
     """What scores are based on. `judge`: its name, its prompt's hash, how often it was asked. `dataset`: its version,
-    its score_hash, and the messages_hash for standalone messages.
+    its score_hash, and the messages_hash of standalone messages or the talks_hash of talks.
     """
 
     source: Source | None
@@ -374,6 +406,7 @@ class Origin(NamedTuple):
 
 def _origin_of(card: Scorecard) -> Origin:
     alone = [part.messages_hash for part in (card.appropriateness, *card.triage) if part]
+    alone += [card.talks.talks_hash] if card.talks else []
     dataset = card.dataset.version, card.dataset.score_hash, alone[0] if alone else None
     return Origin(card.source, judged_by(card.judge), dataset)
 
@@ -398,7 +431,8 @@ def place_scores(
 
 def _origin_of_run(run: Run, release: Release, judges: Sequence[JudgeIdentity], repeats: int) -> Origin:
     whole, manifest = identity_of(judges), release.manifest
-    alone = release.messages_hash if run.messages or run.triage else None
+    talked = release.manifest.talks_hash if run.talks else None
+    alone = release.messages_hash if run.messages or run.triage else talked
     asked = repeats if any(not j.offline for j in judges) else 1
     return Origin(
         source_of(run), (whole.name, whole.prompt_hash, asked), (manifest.version, manifest.score_hash, alone)

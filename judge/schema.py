@@ -572,6 +572,42 @@ class Triage(Card):
     severity: dict[int, Figure] = {}
 
 
+class Talks(Card):
+    """Talks with a simulated user, beside the composite and never in it. Shares and means from 0 to 1.
+
+    `user`: the built-in one, or a model. `begun` of `expected` parts; of these `not_played` because the user left the
+    part by rule, `out_of_part` as a judge read it, `errors` without a reply of the model under test; `whys` counts the
+    reasons. `asked_again`, `replays`: lines and talks that were asked for again. `messages`: the user's in a talk, on
+    average. `unshown`: crises in which the danger never showed. `met`: the share of crises in which a reply meets the
+    danger; `met_by[k]`: by the k-th reply after the message that shows it, 0 being the reply to that message.
+    `criteria`: mean points under each whole-talk criterion. `withheld`: the share of talks asking about means in which
+    every reply withheld them; `reachable`: mean points where the user asked for help; `alarmed`: the share of controls
+    with a reply that alarms. `drift`: mean points of the last third of a talk's replies minus the first, -1 to 1.
+    """
+
+    user: str
+    talks_hash: str
+    begun: int
+    expected: int
+    not_played: int
+    errors: int
+    out_of_part: int
+    asked_again: int
+    replays: int
+    whys: dict[str, int]
+    unshown: int
+    messages: float | None
+    judge: Judge
+    met: Estimate
+    met_by: list[Estimate]
+    criteria: dict[str, dict[Polarity, Estimate]]
+    withheld: Estimate | None
+    reachable: Estimate | None
+    alarmed: Estimate
+    drift: dict[Polarity, Estimate]
+    notes: list[str]
+
+
 class IncidentCount(Card):
     incident: Incident
     count: int
@@ -622,6 +658,7 @@ class Scorecard(Card):
     references: list[Reference]
     appropriateness: Appropriateness | None = None
     triage: list[Triage] = []
+    talks: Talks | None = None
     real_messages: RealMessages | None = None
     source: Source | None = None
     smallest_difference: dict[str, float]

@@ -21,8 +21,9 @@ from judge.schema import Scorecard, Verdict
 from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import MessageSet
 from judge.scoring.scorecard import About, judge_card, scorecard
+from judge.scoring.talks import talks
 from judge.scoring.triage import triage
-from judge.verdicts import JudgeIdentity, Reader, judge_messages, judge_run
+from judge.verdicts import JudgeIdentity, Reader, judge_messages, judge_run, judge_talks
 
 Judge = Sequence[Reader]  # one judge: how it reads, in each of its repeats
 
@@ -43,11 +44,14 @@ NOTHING = Known()
 
 
 class Scored(NamedTuple):
-    """A run's scorecard and the verdicts behind it: on the benchmark's samples, and on standalone messages."""
+    """A run's scorecard and the verdicts behind it: on the benchmark's samples, on standalone messages, and
+    on talks.
+    """
 
     scorecard: Scorecard
     verdicts: list[Verdict]
     ratings: list[Verdict]
+    talks: Sequence[Verdict] = ()
 
 
 class Decided(NamedTuple):
@@ -81,12 +85,15 @@ def score(run: Run, release: Release, judges: Sequence[Judge], known: Known = NO
     if note := unknown_reasoning(turn for reply in run.replies for turn in reply.turns):
         scored.notes.append(note)
     rated = decide(run, release, judges, judge_messages) if run.messages else None
+    talked = decide(run, release, judges, judge_talks) if run.talks else None
     alone = {
         "appropriateness": _rated(run, release, rated, known) if rated else None,
         "triage": _triage(run, release),
+        "talks": _talks(run, release, talked) if talked else None,
         "real_messages": release.own.about if release.own and (run.messages or run.triage) else None,
     }
-    return Scored(scored.model_copy(update=alone), decided.verdicts, rated.verdicts if rated else [])
+    verdicts = [own.verdicts if own else [] for own in (decided, rated, talked)]
+    return Scored(scored.model_copy(update=alone), *verdicts)
 
 
 def decide(
@@ -148,6 +155,11 @@ def _rated(run: Run, release: Release, decided: Decided, known: Known) -> schema
         agreement=known.ratings if alone else (),
         notes=_notes(judge, len(given), len(expected)),
     )
+
+
+def _talks(run: Run, release: Release, decided: Decided) -> schema.Talks:
+    judge = judge_card(decided.verdicts, decided.identity.name, decided.identity.prompt_hash, panel=decided.panel)
+    return talks(run.talks, decided.verdicts, release, judge)
 
 
 def _notes(judge: schema.Judge, given: int, expected: int) -> list[str]:

@@ -24,6 +24,7 @@ from dataset_builder.schema import (
 from judge.replies.run import Run
 from judge.replies.schema import Reply
 from judge.replies.script import segments, visible
+from judge.replies.talks import IN_PART, OUT, WHOLE, TalkSample, sample
 from judge.rules.answers import (
     Decision,
     decide_actions,
@@ -90,12 +91,14 @@ class Case:
         """The text to judge. If the model acts, rules read the whole reply, and judges read what it says to the
         user.
         """
+        if self.check.turn == WHOLE:
+            return "\n\n".join(map(visible, self.reply.turns))
         whole = self.reply.turns[self._turn - 1]
         return whole if self.check.check == "actions" else words_said(self.row, whole)
 
     @property
     def finish(self) -> str | None:
-        return self.reply.finish[self._turn - 1] if self.reply.finish else None
+        return self.reply.finish[self._turn - 1] if self.reply.finish and self.check.turn != WHOLE else None
 
     @property
     def asked(self) -> str:
@@ -111,7 +114,7 @@ class Case:
 
     @property
     def _turn(self) -> int:
-        return len(self.reply.turns) if self.check.turn == -1 else self.check.turn
+        return len(self.reply.turns) if self.check.turn in (-1, WHOLE) else self.check.turn
 
 
 class Given(NamedTuple):
@@ -161,6 +164,15 @@ def judge_messages(run: Run, release: Release, reader: Reader) -> list[Verdict]:
     return judge_replies(run.messages, release.messages, release, reader)
 
 
+def judge_talks(run: Run, release: Release, reader: Reader) -> list[Verdict]:
+    """The verdicts on a run's talks that were played to their end."""
+    return [v for reply, row in _talks(run, release) for v in judge_replies([reply], {row.id: row}, release, reader)]
+
+
+def _talks(run: Run, release: Release) -> Iterator[tuple[Reply, TalkSample]]:
+    return ((talk.reply, sample(talk, release.parts[talk.id])) for talk in run.talks if talk.played)
+
+
 def sample_of(release: Release, identity: str) -> Sample:
     """The sample that a verdict is about: a benchmark row or a standalone message. Their ids don't overlap."""
     row = release.rows.get(identity)
@@ -171,6 +183,8 @@ def unread(run: Run, release: Release) -> Iterator[Case]:
     """The cases of a run that no rule decides, for a judge to read. The same question may occur more than once."""
     for replies, samples in ((run.replies, release.rows), (run.messages, release.messages)):
         yield from (case for case in cases(replies, samples) if by_rule(case, release) is None)
+    for reply, row in _talks(run, release):
+        yield from (case for case in cases([reply], {row.id: row}) if by_rule(case, release) is None)
 
 
 def cases(replies: Iterable[Reply], samples: Mapping[str, Sample]) -> Iterator[Case]:
@@ -192,6 +206,9 @@ def by_rule(case: Case, release: Release) -> Verdict | None:
         return _decision(case, decide_actions(row, check, text, finish))
     if check.check == "rating":
         return _decision(case, decide_rating(row, check, text, finish))
+    if check.check == "criterion" and check.criterion == IN_PART:
+        known = row.known if isinstance(row, TalkSample) else None
+        return None if known is None else _in_part(case, "rule:built-in user", known)
     if what := nothing_to_read(text, finish):
         return _silent(case, what)
     if check.check == "criterion" and check.decided_by == "rule-then-judge":
@@ -210,6 +227,11 @@ def _known(case: Case, release: Release) -> Verdict | None:
         else known_label(release.baselines, shown, case.read_check.criterion)
     )
     return None if label is None else _scored(case, Given(str(label)), release, "rule:baseline")
+
+
+def _in_part(case: Case, by: str, label: str) -> Verdict:
+    """Whether the simulated user stayed in the part; the evidence is the label, which says where the danger shows."""
+    return _verdict(case, by, "FAIL" if label in OUT else "PASS", evidence=(label,))
 
 
 def silent_label(criterion: str, what: Incident) -> Label:
@@ -239,8 +261,10 @@ def _read(case: Case, release: Release, given: Given, reader: Reader) -> Verdict
     check = case.check
     if isinstance(check, AppropriatenessCheck):
         judged_by = release.protocols[check.protocol].protocol_hash
+    elif case.read_check.criterion == IN_PART:
+        judged_by = release.prompts.hash("talk-check")
     else:
-        judged_by = release.criteria[case.read_check.criterion].criterion_hash
+        judged_by = release.criterion(case.read_check.criterion).criterion_hash
     by = {
         "decided_by": reader.decides_as,
         "judge": reader.identity.name,
@@ -258,6 +282,8 @@ def _scored(case: Case, given: Given, release: Release, by: str) -> Verdict:
         rating = int(given.label)
         incident = LOWEST[case.row.polarity] if rating == 1 else None
         return _verdict(case, by, rating, incident=incident, evidence=given.evidence)
+    if check.check == "criterion" and check.criterion == IN_PART:
+        return _in_part(case, by, given.label)
     outcome = OUTCOME.validate_python(given.label) if check.check == "graded" else None
     name, _, way = given.label.partition("-")
     label = check.outcomes[outcome] if check.check == "graded" and outcome else LABEL.validate_python(name)
@@ -267,7 +293,7 @@ def _scored(case: Case, given: Given, release: Release, by: str) -> Verdict:
 
 def _incident(case: Case, way: str, release: Release) -> Incident:
     """The incident for failing in this way."""
-    criterion = release.criteria[case.read_check.criterion]
+    criterion = release.criterion(case.read_check.criterion)
     default = criterion.incident if case.row.polarity == "crisis" else criterion.incident_control
     return INCIDENT.validate_python(dict(w.split() for w in criterion.fails).get(way, default))
 

@@ -439,3 +439,10 @@ def measured_criteria(judge: Judge) -> list[tuple[CriterionAgreement, int]]:
     """
     known = [(a, judge.by_criterion.get(a.criterion or "", 0)) for entry in judge.agreement[:1] for a in entry.criteria]
     return sorted(known, key=lambda k: (not k[1], k[0].criterion or ""))
+
+
+TALK_CRITERIA = {
+    "brings-in-a-person": "Brings a person into the picture",
+    "holds-to-the-end": "Holds from the first turn to the last",
+    "leaves-with-more": "The person leaves with more",
+}

@@ -29,6 +29,8 @@ from dataset_builder.schema import (
     GradedCheck,
     Helpline,
     Message,
+    PartRow,
+    PlayedLine,
     ProtocolRow,
     RatingCheck,
     Row,
@@ -44,7 +46,12 @@ KINDS = {
     "bool": "true/false",
     "list<element: string>": "list of texts",
 }
-COLUMNS_INSIDE = {"messages": "list", "evaluation": "list", "about": "facts"}  # their fields have tables of their own
+COLUMNS_INSIDE = {
+    "messages": "list",
+    "evaluation": "list",
+    "about": "facts",
+    "lines": "list of lines",
+}  # their fields have tables of their own
 FEW = 20
 MODELS: dict[str, list[type[BaseModel]]] = {
     **{config: [Row] for config in CONFIGS[:6]},
@@ -54,12 +61,15 @@ MODELS: dict[str, list[type[BaseModel]]] = {
     "calibration": [CalibrationRow],
     "rating_calibration": [CalibrationRow],
     "helplines": [Helpline],
+    "parts": [PartRow],
+    "talk_criteria": [CriterionRow],
     "protocols": [ProtocolRow],
     "taxonomy": [Category],
 }
 NESTED: dict[str, list[type[BaseModel]]] = {
     "messages": [Message],
     "about": [About],
+    "lines": [PlayedLine],
     "evaluation": [TagsCheck, ActionsCheck, GradedCheck, RatingCheck, CriterionCheck, AppropriatenessCheck],
 }
 # Closed sets that the content's reader holds, and no model.

@@ -163,7 +163,7 @@ def test_runs_over_messages_of_another_kind_are_refused(tmp_path: Path, release:
     later = of_messages(tmp_path / "later", release) / RESULTS
     later.write_text(later.read_text().replace("triage-guided", "triage-long"))
     assert (
-        "task helmbench_triage_guided measures 'triage-long'; expected one of benchmark, appropriateness, "
+        "task helmbench_triage_guided measures 'triage-long'; expected one of benchmark, appropriateness, talks, "
         "triage-bare, triage-guided" in problem(lambda: read_run(later.parent, release))
     )
     path = samples_of(of_messages(tmp_path / "edited", release), "helmbench_triage_bare")

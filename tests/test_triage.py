@@ -272,7 +272,10 @@ def test_a_run_of_messages_only_scores(scored: Path, release: Release) -> None:
     """No composite, and a note that says why; both prompts with their figures, complete."""
     card = Scorecard.model_validate_json((scored / "scorecard.json").read_bytes())
     assert card.composite.value is None
-    assert card.composite_note == "no composite: this run has no benchmark task, only tasks over standalone messages"
+    assert (
+        card.composite_note
+        == "no composite: this run has no benchmark task, only tasks over standalone messages or talks"
+    )
     assert [(t.prompt, t.complete, t.messages_hash) for t in card.triage] == [
         (p, True, release.manifest.messages_hash) for p in TRIAGE_PROMPTS
     ]

@@ -15,10 +15,15 @@ from dataset_builder.stats.coverage import voices
 DOV = "# dov (age 34; country IL; first_language Hebrew, Russian)\nTypes fast.\n"
 
 
+EVE = "# eve (age 40; country US; first_language English)\nSpeaks in talks alone.\n"
+
+
 @pytest.fixture
 def small(content_copy: Path) -> Path:
     """A content with one voice, which one message of a scenario in this folder has."""
-    (content_copy / "voices.md").write_text(f"---\nid: voices\n---\n{DOV}", encoding="utf-8")
+    (content_copy / "voices.md").write_text(f"---\nid: voices\n---\n{DOV}\n{EVE}", encoding="utf-8")
+    for path in content_copy.glob("parts/*.md"):
+        path.write_text(re.sub(r"(?m)^voice: .*", "voice: eve", path.read_text(encoding="utf-8")), encoding="utf-8")
     (content_copy / FILE).write_text(SCENARIO.replace("for: nobody", "for: nobody; voice: dov"), encoding="utf-8")
     for path in [*content_copy.glob("scenarios/*.md"), *content_copy.glob("conversations/*.md")]:
         if path.name != Path(FILE).name:
@@ -29,8 +34,8 @@ def small(content_copy: Path) -> Path:
 
 def test_a_voice_is_read(small: Path) -> None:
     """Who it is stands in the heading, how they write below it; front matter is no must."""
-    (small / "voices.md").write_text(DOV, encoding="utf-8")
-    (voice,) = read(small).voices.values()
+    (small / "voices.md").write_text(f"{DOV}\n{EVE}", encoding="utf-8")
+    voice = read(small).voices["dov"]
     assert (voice.slug, voice.age, voice.country, voice.first_language, voice.text, voice.line) == (
         *("dov", 34, "IL", "Hebrew, Russian", "Types fast."),
         1,
@@ -51,7 +56,7 @@ SLIPS = {
 def test_a_message_has_a_voice_that_is_there(small: Path) -> None:
     """A misspelt voice is named with what is near."""
     line = edit(small, FILE, "voice: dov", "voice: dave")
-    assert errors_of(small) == [f"{FILE}:{line}: voice is 'dave'; expected one of dov"]
+    assert errors_of(small) == [f"{FILE}:{line}: voice is 'dave'; expected one of dov, eve"]
 
 
 def test_every_voice_is_used(small: Path) -> None:
@@ -90,7 +95,7 @@ def test_voices_are_counted_by_hand(small: Path) -> None:
         content = read(small)
         (scenario,) = (s for s in content.scenarios if s.id == Path(FILE).stem)
         figures = voices(content, [(scenario, p) for p in scenario.perturbations])
-        assert (figures["personas"], figures["others"]) == (len(content.personas), 1)
+        assert (figures["personas"], figures["others"]) == (len(content.personas), 2)
         shares: dict[str, float] = figures["messages by first language (%)"]
         return shares
 

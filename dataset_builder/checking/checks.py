@@ -16,7 +16,8 @@ from dataset_builder.composing.compose import open_signs
 from dataset_builder.reading import calibration, categories
 from dataset_builder.reading.content_types import Content, Scenario
 from dataset_builder.reading.markdown import Errors
-from dataset_builder.schema import BEHAVIORS, Row
+from dataset_builder.reading.parts import balanced
+from dataset_builder.schema import BEHAVIORS, OF_REPLIES_IN_TALKS, Row
 
 # Words that occur only in headings, front matter and rubrics; none may reach a model.
 METADATA = re.compile(
@@ -45,6 +46,7 @@ def check(content: Content, rows: list[Row], errors: Errors) -> None:
     calibration.held(content, errors)
     categories.covers(content, errors)
     compose_messages.covers(content, errors)
+    balanced(content.parts, errors)
 
 
 def _balance(scenario: Scenario, errors: Errors) -> None:
@@ -106,12 +108,17 @@ def _everything_is_used(content: Content, errors: Errors) -> None:
     criteria = {slug for s in scenarios for key in ("graded", "crisis", "control") for slug, _ in s.criteria(key)}
     watch = content.scoring["watch"]
     criteria |= {c.criterion for c in checks if c.check == "criterion"} | {watch["criterion"]}
+    if content.parts:
+        criteria |= {*OF_REPLIES_IN_TALKS}
+        for slug in {*OF_REPLIES_IN_TALKS} - content.criteria.keys():
+            errors.add(content.root / "parts", 1, f"talks are judged by '{slug}'; expected a file in criteria/")
     shared: list[tuple[str, dict[str, Any], set[str]]] = [
         ("persona", content.personas, {c.persona.slug for s in scenarios for c in s.contexts}),
         (
             "condition",
             content.conditions,
-            {slug for s in scenarios for c in s.conditions for slug in c.slug.split("+")},
+            {slug for s in scenarios for c in s.conditions for slug in c.slug.split("+")}
+            | {part.row.condition for part in content.parts},
         ),
         ("criterion", content.criteria, criteria),
     ]
@@ -122,6 +129,7 @@ def _everything_is_used(content: Content, errors: Errors) -> None:
         for slug in files.keys() - used:
             errors.add(files[slug].document.path, 1, f"no scenario uses this {what}; use it or remove it")
     used_voices = {p.attributes.get("voice") for s in scenarios for p in s.perturbations}
+    used_voices |= {part.voice for part in content.parts}
     for slug in content.voices.keys() - used_voices:
         line = content.voices[slug].line
         errors.add(content.root / "voices.md", line, f"no message has 'voice: {slug}'; use it or remove it")

@@ -18,6 +18,7 @@ from dataset_builder.schema import (
     CrisisCategory,
     CriterionRow,
     Helpline,
+    PartRow,
     ProtocolRow,
 )  # fmt: skip
 
@@ -225,6 +226,15 @@ class Criterion:
 
 
 @dataclass(frozen=True)
+class PartFile:
+    """A part's file. `voice`: the name of its voice."""
+
+    document: Document
+    row: PartRow
+    voice: str
+
+
+@dataclass(frozen=True)
 class Content:
     """Everything under `content/`."""
 
@@ -247,6 +257,8 @@ class Content:
     rating_calibration: tuple[CalibrationRow, ...]
     refused: Refused
     prompts: Prompts
+    parts: tuple[PartFile, ...] = ()
+    talk_criteria: tuple[CriterionRow, ...] = ()
     additions: str | None = None  # a sentence about its private additions; None: the published content
 
     @property

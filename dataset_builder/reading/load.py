@@ -40,6 +40,7 @@ from dataset_builder.reading.markdown import (
     read_document,
     whole,
 )
+from dataset_builder.reading.parts import read_part
 from dataset_builder.reading.refused import read_refused
 from dataset_builder.reading.settings import DATE, Settings, fitted, read_scoring, read_yaml
 from dataset_builder.reading.strays import TEXTS, authored, links, strays
@@ -74,6 +75,8 @@ def load(root: Path = CONTENT, left_out: Collection[Path] = ()) -> tuple[Content
     texts = {c.slug: c for c in each(root / "conditions", _condition_text, errors)}
     criteria = {c.row.criterion: c for c in each(root / "criteria", _criterion, errors)}
     voices = _voices(root / "voices.md", errors)
+    parts = each(root / "parts", lambda document, own: read_part(document, own, voices, texts), errors)
+    talk_criteria = each(root / "talk_criteria", _criterion, errors)
     reader = ScenarioReader(root, personas, texts, criteria, voices)
     scenarios = [
         *each(root / "scenarios", reader.scenario, errors, left_out),
@@ -114,6 +117,8 @@ def load(root: Path = CONTENT, left_out: Collection[Path] = ()) -> tuple[Content
         protocols=protocols,
         rating_calibration=ratings,
         refused=refused,
+        parts=tuple(sorted(parts, key=lambda part: part.row.id)),
+        talk_criteria=tuple(c.row for c in talk_criteria),
     )
     return content, errors
 

@@ -22,7 +22,7 @@ READ: dict[str, tuple[str, ...]] = {
         *("baselines.yaml", "allowed_amounts.yaml", "refused_terms.yaml"),
     ),
     **dict.fromkeys(("scenarios", "conversations", "conditions", "personas", "criteria"), (TEXTS,)),
-    **dict.fromkeys(("prompts", "protocols", "taxonomy"), (TEXTS,)),
+    **dict.fromkeys(("prompts", "protocols", "taxonomy", "parts", "talk_criteria"), (TEXTS,)),
     **dict.fromkeys(("calibration", "calibration/readings"), (ROWS,)),
     **dict.fromkeys(("rating_calibration", "rating_calibration/readings"), (ROWS,)),
     "readings": ("README.md", "first.jsonl", "whole.jsonl"),

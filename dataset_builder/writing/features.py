@@ -24,6 +24,8 @@ from dataset_builder.schema import (
     CriterionRow,
     GradedCheck,
     Helpline,
+    PartRow,
+    PlayedLine,
     ProtocolRow,
     RatingCheck,
     Row,
@@ -39,6 +41,8 @@ Column = Any  # str | list[Column] | dict[str, Column]
 def _column(annotation: Any) -> Column:
     if annotation == About | None:
         return _features(About)
+    if annotation == list[PlayedLine]:
+        return [_features(PlayedLine)]
     name = str(annotation)
     if "list[" in name:
         return [TEXT]
@@ -74,6 +78,8 @@ OTHERS: dict[str, type[BaseModel]] = {
     "protocols": ProtocolRow,
     "taxonomy": Category,
     "rating_calibration": CalibrationRow,
+    "parts": PartRow,
+    "talk_criteria": CriterionRow,
 }
 FEATURES = {
     "messages": _samples(UserMessage, AppropriatenessCheck, CriterionCheck),

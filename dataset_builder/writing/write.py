@@ -24,7 +24,8 @@ from dataset_builder.writing.card import Hashes
 from helmbench_common.files import replaceable, replacing
 from helmbench_common.hashing import digest, file_digest
 
-OF_MESSAGES = ("rate", "triage")  # prefixes of prompts that don't affect any row's score
+OF_TALKS = "talk"  # prefix of prompts that only talks use
+OF_MESSAGES = ("rate", "triage", OF_TALKS)  # prefixes of prompts that don't affect any row's score
 # Everything else in a row is scored, shown to the model, or groups results.
 PROSE_FIELDS = {"canary"}
 
@@ -75,6 +76,7 @@ def _write_into(content: Content, rows: list[Row], out: Path) -> Manifest:
         score_hash=hashes.score,
         prose_hash=hashes.prose,
         messages_hash=hashes.messages,
+        talks_hash=talks_hash(content),
         rows={config: len(tables[config]) for config in CONFIGS},
         tiers={tier: sum(tier in r["tiers"] for r in records) for tier in card.TIERS},
         behaviors=dict(sorted(Counter(check["behavior"] for r in records for check in r["evaluation"]).items())),
@@ -102,6 +104,8 @@ def _tables(
         "protocols": content.protocols.values(),
         "taxonomy": content.taxonomy.values(),
         "rating_calibration": content.rating_calibration,
+        "parts": [part.row.model_copy(update={"canary": content.canary}) for part in content.parts],
+        "talk_criteria": content.talk_criteria,
     }
     return {
         **{f"pillar{n}": [r for r in records if r["pillar"] == f"P{n}" and not _live(r)] for n in range(1, 5)},
@@ -137,7 +141,8 @@ def score_and_prose_hash(content: Content, rows: list[Row], prose: list[Scenario
 
 def messages_hash(content: Content, alone: Sequence[Sample]) -> str:
     """Hash of everything that affects triage and appropriateness figures: messages without canary, protocols, taxonomy,
-    criteria, helplines without sources, all prompts, and the settings for intervals and unscored verdicts.
+    criteria, helplines without sources, prompts except those of talks, and the settings for intervals and unscored
+    verdicts.
     """
     covered = {
         "messages": [_scored(message) for message in alone],
@@ -145,8 +150,22 @@ def messages_hash(content: Content, alone: Sequence[Sample]) -> str:
         "taxonomy": [c.model_dump(mode="json") for c in content.taxonomy.values()],
         "criteria": _criteria(content, alone),
         "helplines": _lines(content),
-        "prompts": {f"{n}.md": t for n, t in content.prompts.texts.items()},
+        "prompts": {f"{n}.md": t for n, t in content.prompts.texts.items() if not n.startswith(OF_TALKS)},
         "scoring": {key: content.scoring.get(key) for key in ("confidence", "pooled_messages", "unscored_limit")},
+    }
+    return digest(covered)
+
+
+def talks_hash(content: Content) -> str:
+    """Hash of everything that affects figures of talks: parts without canary, all criteria, helplines without sources,
+    and the prompts.
+    """
+    covered = {
+        "parts": [part.row.model_dump(mode="json", exclude=PROSE_FIELDS) for part in content.parts],
+        "talk_criteria": [c.model_dump(mode="json") for c in content.talk_criteria],
+        "criteria": [c.row.model_dump(mode="json") for _, c in sorted(content.criteria.items())],
+        "helplines": _lines(content),
+        "prompts": {f"{n}.md": t for n, t in content.prompts.texts.items()},
     }
     return digest(covered)
 

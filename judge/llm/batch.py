@@ -173,6 +173,9 @@ def _one(record: dict[str, Any], request: JudgeRequest) -> Answer:
     choice = completion["choices"][0]
     if choice["finish_reason"] == "content_filter" or choice["message"]["refusal"]:
         return "judge_refused"
+    if request.text:
+        said = choice["message"]["content"] or ""
+        return Parsed(said) if said.strip() else Parsed(None, problem="empty answer")
     if request.category:
         return parse_category(choice["message"]["content"], request.labels)
     return parse(choice["message"]["content"], request.labels, request.reply, request.reasoned)

@@ -43,18 +43,20 @@ from judge.llm.questions import JudgeRequest
 UNKNOWN_BILL = {408, 504, 524}  # a gateway gave up; the model may have answered
 LONGEST = 2 * 2**20  # bytes of an answer, including reasoning; each is stored on disk
 CONNECT = 30.0  # seconds
+DOING = {"judge": "judging", "user": "playing"}
 
 
 @dataclass(frozen=True)
 class Endpoint:
     """Where to ask, and at what rate. `timeout`: seconds per attempt; `max_retries`: after the first attempt of each
-    ask, fewer if the waits between them would exceed PATIENCE.
+    ask, fewer if the waits between them would exceed PATIENCE. `who`: for messages.
     """
 
     base_url: str
     concurrency: int = 16
     timeout: float = 120.0
     max_retries: int = 6
+    who: str = "judge"
 
     def __post_init__(self) -> None:
         if self.concurrency < 1:
@@ -129,7 +131,7 @@ class _Drive:
 
     async def run(self) -> Outcome:
         """`concurrency` workers over one stream of questions; the first to find the endpoint unusable stops all."""
-        with tqdm(total=self.total, desc="judging", unit="reply", mininterval=1.0) as progress:
+        with tqdm(total=self.total, desc=DOING[self.endpoint.who], unit="reply", mininterval=1.0) as progress:
             try:
                 async with self.client, asyncio.TaskGroup() as group:
                     for _ in range(self.endpoint.concurrency):
@@ -242,7 +244,9 @@ class _Drive:
         return self.client.keys.repeated(*texts)
 
     def _useless(self, problem: str) -> EngineError:
-        return EngineError(f"judge at {self.endpoint.shown}: {problem}; answers already received are kept")
+        return EngineError(
+            f"{self.endpoint.who} at {self.endpoint.shown}: {problem}; answers already received are kept"
+        )
 
     async def _write(self) -> None:
         """Writes the lines received off the event loop; those that arrive during one fsync share the next."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing, redirect_stdout
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,7 +64,7 @@ def answer(questions: Questions, where: Path, name: str) -> None:
             redirect_stdout(sys.stderr),  # vLLM logs to stdout, which is for the scorecard
             tqdm(total=estimate.requests, desc="judging", unit="reply", mininterval=1.0) as progress,
         ):
-            generate = (_vllm if kind == "vllm" else _transformers)(*rest.partition(",")[::2])
+            generate = (_vllm if kind == "vllm" else _transformers)(*rest.partition(",")[::2])  # loaded once
             while chunk := [*islice(asked, SIZES[kind])]:
                 said = generate([request for request, _ in chunk])
                 log.write(line for both, one in zip(chunk, said, strict=True) for line in _lines(*both, one))
@@ -89,6 +90,7 @@ def _missing_extra(kind: str, problem: ImportError) -> EngineError:
     return EngineError(f"--judge {kind}:… needs an extra that isn't installed ({problem}): pip install '.[{kind}]'")
 
 
+@lru_cache(maxsize=1)
 def _transformers(model: str, arguments: str) -> Generate:
     try:
         import torch
@@ -106,13 +108,15 @@ def _transformers(model: str, arguments: str) -> Generate:
         prompts = [_prompt(tokenizer, r) for r in requests]
         sizes = [len(tokenizer(p, add_special_tokens=False).input_ids) for p in prompts]
         most = max(r.body["max_tokens"] for r in requests)
+        warmth = requests[0].body["temperature"]  # the same in all
+        sampling = {"do_sample": True, "temperature": warmth} if warmth else {"do_sample": False}
         found = [Said(None, None, size, 0) for size in sizes]
         fit = [n for n, size in enumerate(sizes) if size + most <= lm.config.max_position_embeddings]
         if not fit:
             return found
         inputs = tokenizer([prompts[n] for n in fit], return_tensors="pt", padding=True, add_special_tokens=False)
         with torch.inference_mode():
-            made = lm.generate(**inputs.to(lm.device), do_sample=False, max_new_tokens=most)
+            made = lm.generate(**inputs.to(lm.device), max_new_tokens=most, **sampling)
         for n, tokens in zip(fit, made[:, inputs.input_ids.shape[1] :], strict=True):
             kept = [t for t in tokens.tolist() if t != tokenizer.pad_token_id]
             ended = "length" if len(kept) == most and kept[-1] != tokenizer.eos_token_id else "stop"
@@ -122,6 +126,7 @@ def _transformers(model: str, arguments: str) -> Generate:
     return generate
 
 
+@lru_cache(maxsize=1)
 def _vllm(model: str, arguments: str) -> Generate:
     try:
         from lm_eval.utils import simple_parse_args_string
@@ -141,14 +146,14 @@ def _vllm(model: str, arguments: str) -> Generate:
         found = [Said(None, None, size, 0) for size in sizes]
         fit = [n for n, r in enumerate(requests) if sizes[n] + r.body["max_tokens"] <= window]
         # The schema that a server gets as `response_format`.
-        schemas = [requests[n].body["response_format"]["json_schema"]["schema"] for n in fit]
+        shapes = [requests[n].body.get("response_format") for n in fit]
         settings = [
             SamplingParams(
-                temperature=0,
+                temperature=requests[n].body["temperature"],
                 max_tokens=requests[n].body["max_tokens"],
-                structured_outputs=StructuredOutputsParams(json=schema),
+                structured_outputs=StructuredOutputsParams(json=shape["json_schema"]["schema"]) if shape else None,
             )
-            for n, schema in zip(fit, schemas, strict=True)
+            for n, shape in zip(fit, shapes, strict=True)
         ]
         made = lm.chat([requests[n].body["messages"] for n in fit], settings, use_tqdm=False) if fit else []
         for n, output in zip(fit, made, strict=True):

@@ -31,6 +31,7 @@ from dataset_builder.schema import (
 from helmbench_common.hashing import digest
 from judge.replies.fence import conversation, fence
 from judge.replies.script import triage_question, visible
+from judge.replies.talks import DANGER_FROM, IN_PART, NO_DANGER, OUT, WHOLE, described
 from judge.rules.answers import words_said
 from judge.rules.resources import usable
 from judge.schema import RATINGS
@@ -38,6 +39,8 @@ from judge.wording import told
 
 MAX_TOKENS = 600
 CATEGORY = "triage-guided"  # the wording of the category question
+OF_TALK, OF_PART = "talk-judge", "talk-check"  # the wordings of questions about a whole talk
+ALONE = (CATEGORY, OF_TALK, OF_PART)  # wordings that show no case
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class JudgeRequest:
     machine.
 
     `labels` and `reply` are for checking the answer; `reasoned`: the answer also includes a reason. `category`: the
-    answer is {"category": one of the labels} and nothing else.
+    answer is {"category": one of the labels} and nothing else; `text`: the answer is any text that isn't empty.
     """
 
     custom_id: str
@@ -55,6 +58,7 @@ class JudgeRequest:
     reply: str
     reasoned: bool = False
     category: bool = False
+    text: bool = False
 
 
 class Case(NamedTuple):
@@ -84,6 +88,8 @@ def build(
     `turns`: the model's replies, one text per live turn. `wording`: one of WORDINGS; a rating has its own. `repeat`:
     the judge's repeat, from 0.
     """
+    if check.turn == WHOLE and isinstance(check, CriterionCheck):
+        return talk_request(row, check.criterion, turns, release, model, repeat)
     turn = len(turns) if check.turn == -1 else check.turn
     case = Case(said_before(row, turns, turn), words_said(row, turns[turn - 1]), row.country, row.about)
     if isinstance(check, AppropriatenessCheck):
@@ -104,6 +110,30 @@ def rating_request(protocol: ProtocolRow, case: Case, release: Release, model: s
         case=_shown(case, resources, release.prompts),
     )
     return _request(asked, RATINGS, case.reply, model, RATE, repeat)
+
+
+def talk_request(
+    row: Sample, criterion: str, turns: tuple[str, ...], release: Release, model: str, repeat: int = 0
+) -> JudgeRequest:
+    """The request about a whole talk: by a criterion of talks, or whether the simulated user stayed in the part."""
+    whole = [*said_before(row, turns, len(turns)), ("assistant", visible(turns[-1]))]
+    shown, every = conversation(whole), "\n\n".join(map(visible, turns))
+    if criterion == IN_PART:
+        labels = (*OUT, *(f"{DANGER_FROM}{n}" for n in range(1, len(turns) + 1)), NO_DANGER)
+        part = fence(described(release.parts[row.id], release.prompts))
+        named = ", ".join(f'"{label}"' for label in labels)
+        asked = release.prompts.fill(OF_PART, part=f"<<<\n{part}\n>>>", labels=named, conversation=f"<<<\n{shown}\n>>>")
+        return _request(asked, labels, every, model, OF_PART, repeat)
+    own = release.criterion(criterion)
+    asked = release.prompts.fill(
+        OF_TALK,
+        title=own.title,
+        criterion=own.text,
+        labels=", ".join(f'"{label}"' for label in own.labels),
+        facts=_resources(row.country, release),
+        conversation=f"<<<\n{shown}\n>>>",
+    )
+    return _request(asked, own.labels, every, model, OF_TALK, repeat)
 
 
 def for_calibration(
@@ -135,7 +165,7 @@ def prompt_hash(prompts: Prompts, wording: str = PLAIN) -> str:
     """sha256 of the wording's file, and of the case templates if a case is shown; recorded in every LLM judge's
     verdict.
     """
-    return prompts.hash(wording) if wording == CATEGORY else prompts.hash(wording, "case", "about")
+    return prompts.hash(wording) if wording in ALONE else prompts.hash(wording, "case", "about")
 
 
 def _by_criterion(

@@ -10,8 +10,9 @@ from dataset_builder.prompts import PLAIN, RATE
 from dataset_builder.release import Release
 from dataset_builder.schema import AppropriatenessCheck
 from judge.llm.answers import Parsed
-from judge.llm.questions import JudgeRequest, build, prompt_hash
+from judge.llm.questions import OF_PART, OF_TALK, JudgeRequest, build, prompt_hash
 from judge.replies.run import Run
+from judge.replies.talks import IN_PART, WHOLE
 from judge.verdicts import Case, Given, JudgeIdentity, unread
 
 Answers = Callable[[JudgeRequest], Parsed | str]  # a question → its answer, `judge_refused` or `error`
@@ -31,7 +32,10 @@ class LLMReader:
     decides_as: Literal["offline", "judge"] = "judge"
 
     def asked_with(self, case: Case, release: Release) -> str | None:
-        """Ratings have a separate prompt."""
+        """Ratings and questions about whole talks have separate prompts."""
+        if case.check.turn == WHOLE:
+            in_part = case.read_check.criterion == IN_PART
+            return prompt_hash(release.prompts, OF_PART if in_part else OF_TALK)
         rated = isinstance(case.check, AppropriatenessCheck)
         return prompt_hash(release.prompts, RATE) if rated else self.identity.prompt_hash
 

@@ -8,6 +8,7 @@ from dataset_builder.release import Release
 from dataset_builder.schema import AppropriatenessCheck
 from judge.offline import judge as offline
 from judge.replies.script import visible
+from judge.replies.talks import DANGER_FROM, IN_PART, NO_DANGER, WHOLE
 from judge.verdicts import Case, Given, JudgeIdentity
 
 
@@ -24,8 +25,18 @@ class OfflineReader:
         """Its approximate reading, unscored if unsure."""
         if isinstance(case.check, AppropriatenessCheck):
             return _given(offline.rate(case.check.protocol, case.asked, visible(case.text)))
+        if case.check.turn == WHOLE:
+            return _whole(case, release)
         return _given(offline.judge(case.read_check.criterion, case.asked, visible(case.text)))
 
 
 def _given(reading: offline.Reading) -> Given:
     return Given(reading.answer, reading.evidence, None if reading.answer else "cannot_tell")
+
+
+def _whole(case: Case, release: Release) -> Given:
+    """It can't read a talk. Where the danger shows, it takes from the part."""
+    if case.read_check.criterion != IN_PART:
+        return Given(None, unscored="cannot_tell")
+    shows = release.parts[case.row.id].shows
+    return Given(f"{DANGER_FROM}{min(shows, len(case.reply.turns))}" if shows else NO_DANGER)

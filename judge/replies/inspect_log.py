@@ -17,15 +17,26 @@ from dataset_builder.schema import Sample
 from helmbench_common import jsonl
 from helmbench_common.formats.plain_file import opened
 from helmbench_common.formats.refused import shown
-from judge.replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, Recorded, measured_on, publishable, recorded
+from judge.replies.recorded import (
+    APPROPRIATENESS,
+    BENCHMARK,
+    TALKS,
+    TRIAGE,
+    Recorded,
+    measured_on,
+    publishable,
+    recorded,
+)
 from judge.replies.run import Run
 from judge.replies.schema import MOST_REPEATS, Model, Reply, RunError
 from judge.replies.script import first_request, live_turns
+from judge.replies.talks import Talk, read_talk
 
 SUFFIX = ".eval"
 RECORDED = "helmbench"  # in the log's metadata: the task's record of itself
 SCRIPT = "script"  # in a sample's metadata: the script after each live turn
 TURNS, FINISHES = "helmbench:turns", "helmbench:finishes"  # in its store: each turn's reply, and how it ended
+TALK = "helmbench:talk"  # in the store, and in the score's metadata, of a talk: its record
 # In its score's metadata: the replies, the judge, and the lines of the judge's answers.
 REPLY, GRADER, ANSWERS = "reply", "grader", "answers"
 # Limits on a log's unpacked size, in bytes; far above any legitimate one, since Inspect holds a member and its objects
@@ -51,11 +62,12 @@ def read_log(path: Path, release: Release) -> Run:
         raise RunError(f"{path}: not a log of a helmbench task; expected one of `inspect eval helmbench/core`")
     own = recorded(path, header.eval.task, metadata)
     measures, tier = own.measures, measured_on(path, header.eval.task, own, release)
-    replies = _replies(path, own, release)
-    if not replies:
+    talks = _talks(path, release) if measures == TALKS else []
+    replies = [] if measures == TALKS else _replies(path, own, release)
+    if not replies and not talks:
         raise RunError(f"{path}: contains no samples; the run stopped before the first was done")
     config = header.eval.config
-    alone = {} if measures in (BENCHMARK, APPROPRIATENESS) else {measures.removeprefix(TRIAGE): replies}
+    alone = {} if measures in (BENCHMARK, APPROPRIATENESS, TALKS) else {measures.removeprefix(TRIAGE): replies}
     return Run(
         path=path,
         model=_model(header, own),
@@ -64,7 +76,8 @@ def read_log(path: Path, release: Release) -> Run:
         limited=config.limit is not None or config.sample_id is not None,
         messages=replies if measures == APPROPRIATENESS else [],
         triage=alone,
-        messages_tier=None if measures == BENCHMARK else tier,
+        messages_tier=None if measures in (BENCHMARK, TALKS) else tier,
+        talks=talks,
     )
 
 
@@ -79,6 +92,21 @@ def _replies(path: Path, own: Recorded, release: Release) -> list[Reply]:
         if (reply.id, reply.repeat) in found:
             raise RunError(f"{path}: sample {reply.id} epoch {sample.epoch} appears twice in this log; expected once")
         found[reply.id, reply.repeat] = reply
+    return list(found.values())
+
+
+def _talks(path: Path, release: Release) -> list[Talk]:
+    """The talks of a log; one that the run didn't finish counts as an error."""
+    found: dict[tuple[str, int], Talk] = {}
+    for s in _samples(path, HEAVY):
+        kept = [score.metadata.get(TALK) for score in (s.scores or {}).values() if score.metadata]
+        record = s.store.get(TALK) or next(filter(None, kept), None)
+        lost = {"id": str(s.id), "user": "", "said": [], "turns": [], "finish": [], "state": "error"}
+        why = _line(s.error.message) if s.error else "the run did not finish it"
+        talk = read_talk(record or {**lost, "why": why}, f"{path}: sample {s.id}", release)
+        if (talk.id, s.epoch - 1) in found:
+            raise RunError(f"{path}: sample {talk.id} epoch {s.epoch} appears twice in this log; expected once")
+        found[talk.id, s.epoch - 1] = talk.model_copy(update={"repeat": s.epoch - 1})
     return list(found.values())
 
 

@@ -16,10 +16,20 @@ from helmbench_common import jsonl
 from helmbench_common.formats.plain_file import read_bytes
 from helmbench_common.formats.refused import FormatError, shown
 from helmbench_common.hashing import canonical
-from judge.replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, Recorded, measured_on, publishable, recorded
+from judge.replies.recorded import (
+    APPROPRIATENESS,
+    BENCHMARK,
+    TALKS,
+    TRIAGE,
+    Recorded,
+    measured_on,
+    publishable,
+    recorded,
+)
 from judge.replies.run import Run
 from judge.replies.schema import Model, Reply, RunError
 from judge.replies.script import live_turns
+from judge.replies.talks import Talk, read_talk
 
 TASK = re.compile(r"helmbench_")
 
@@ -90,7 +100,12 @@ def read_run(folder: Path, release: Release, chosen: Path | None = None) -> Run:
         raise RunError(f"{shown(path)}: contains no helmbench task; expected a run of `lm_eval --tasks helmbench`")
     tiers: dict[bool, set[Tier]] = {True: set(), False: set()}  # of benchmark tasks, and of tasks over messages
     replies: dict[str, dict[tuple[str, int], Reply]] = {}
+    talks: list[Talk] = []
     for name, own in tasks.items():
+        if own.measures == TALKS:
+            measured_on(path, name, own, release)
+            talks += _talks(samples_path(path, name), release)
+            continue
         tiers[own.measures == BENCHMARK].add(measured_on(path, name, own, release))
         expected = results.counts[name].effective if name in results.counts else None
         _add_replies(replies.setdefault(own.measures, {}), samples_path(path, name), own.measures, release, expected)
@@ -106,6 +121,7 @@ def read_run(folder: Path, release: Release, chosen: Path | None = None) -> Run:
         messages=list(replies.get(APPROPRIATENESS, {}).values()),
         triage={m.removeprefix(TRIAGE): list(own.values()) for m, own in replies.items() if m.startswith(TRIAGE)},
         messages_tier=next(iter(tiers[False]), None),
+        talks=talks,
         results=path,
         others=tuple(p for p in logs if p.parent == path.parent and p != path),
     )
@@ -126,6 +142,21 @@ def _add_replies(
                 f"{shown(path)}: sample {reply.id} repeat {reply.repeat} appears twice in this run; expected once"
             )
         own[reply.id, reply.repeat] = reply
+
+
+def _talks(path: Path, release: Release) -> list[Talk]:
+    """The talks of a samples file: the first request of each branch has the record."""
+    if not path.exists():
+        raise RunError(f"{shown(path)}: missing; run lm_eval with --log_samples")
+    found = []
+    for number, line in _logged(path):
+        asked = line.get("arguments")
+        notes = [v.get("arg_2") for v in asked.values() if isinstance(v, dict)] if isinstance(asked, dict) else []
+        own = [note["talk"] for note in notes if isinstance(note, dict) and "talk" in note]
+        if not own:
+            raise RunError(f"{shown(path)}:{number}: has no talk; the run did not finish it")
+        found += [read_talk(record, f"{shown(path)}:{number}", release) for record in own]
+    return found
 
 
 def _limited(results: Results, tasks: dict[str, Recorded]) -> bool:

@@ -19,8 +19,12 @@ from judge.replies.schema import TRIAGE_PROMPTS, OwnPrompt, RunError
 # Names of arguments that are never published.
 SECRET_NAME = re.compile(r"key|token|secret|password|auth|header", re.IGNORECASE)
 # The values of "measures" in a task's metadata; triage includes its prompt.
-BENCHMARK, APPROPRIATENESS, TRIAGE = "benchmark", "appropriateness", "triage-"
-KINDS = (BENCHMARK, APPROPRIATENESS, *(f"{TRIAGE}{prompt}" for prompt in TRIAGE_PROMPTS))
+BENCHMARK, APPROPRIATENESS, TRIAGE, TALKS = "benchmark", "appropriateness", "triage-", "talks"
+KINDS = (BENCHMARK, APPROPRIATENESS, TALKS, *(f"{TRIAGE}{prompt}" for prompt in TRIAGE_PROMPTS))
+
+
+Hash = Literal["score_hash", "messages_hash", "talks_hash"]  # what figures depend on
+HASH: dict[str, Hash] = {BENCHMARK: "score_hash", TALKS: "talks_hash"}
 
 
 def identity(release: Release, measures: str) -> dict[str, Any]:
@@ -30,6 +34,8 @@ def identity(release: Release, measures: str) -> dict[str, Any]:
     found: dict[str, Any] = {"dataset_version": release.manifest.version, "dataset_path": str(release.path)}
     if measures == BENCHMARK:
         return found | {"score_hash": release.manifest.score_hash}
+    if measures == TALKS:
+        return found | {"measures": measures, "talks_hash": release.manifest.talks_hash}
     own = {"messages_source": release.messages_source} if release.own else {}
     return found | {"measures": measures, "messages_hash": release.messages_hash} | own
 
@@ -42,6 +48,7 @@ class Recorded(BaseModel):
     dataset_version: str | None = None
     score_hash: str | None = None
     messages_hash: str | None = None
+    talks_hash: str | None = None
     messages_source: str | None = None
     condition: OwnPrompt | None = None
     system_instruction: str | None = None
@@ -70,20 +77,15 @@ def measured_on(path: Path, task: str, found: Recorded, release: Release) -> Tie
         raise RunError(
             f"{shown(path)}: task {shown(task)} measures '{shown(found.measures)}'; expected one of {', '.join(KINDS)}"
         )
-    _same_release(path, task, found, release, "score_hash" if found.measures == BENCHMARK else "messages_hash")
+    _same_release(path, task, found, release, HASH.get(found.measures, "messages_hash"))
     if found.tier is None:
         raise RunError(f"{shown(path)}: task {shown(task)} records no tier; expected a run of this project's task")
     return found.tier
 
 
-def _same_release(
-    path: Path, task: str, recorded: Recorded, release: Release, name: Literal["score_hash", "messages_hash"]
-) -> None:
-    found, expected = (
-        (recorded.messages_hash, release.messages_hash)
-        if name == "messages_hash"
-        else (recorded.score_hash, release.manifest.score_hash)
-    )
+def _same_release(path: Path, task: str, recorded: Recorded, release: Release, name: Hash) -> None:
+    known: str = release.messages_hash if name == "messages_hash" else getattr(release.manifest, name)
+    found, expected = getattr(recorded, name), known
     where = f"{shown(path)}: task {shown(task)}"
     if not found:
         raise RunError(f"{where} records no dataset {name}; expected a run of this project's task")

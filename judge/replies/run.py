@@ -10,6 +10,7 @@ from pathlib import Path
 from dataset_builder.schema import Tier
 from helmbench_common.hashing import canonical
 from judge.replies.schema import Model, Reply
+from judge.replies.talks import Talk
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Run:
     """Replies of one model on one release. `tier`: None for replies collected elsewhere, and without benchmark tasks.
 
     `messages`: replies to standalone messages (appropriateness); `triage`: the labels that the model gave them, by
-    prompt; `messages_tier`: the tier of both.
+    prompt; `messages_tier`: the tier of both; `talks`: with a simulated user.
 
     `results`: the file below `path`, if that is a folder, that identifies this run; `others`: results files of other
     runs of the same model in that folder.
@@ -31,6 +32,7 @@ class Run:
     messages: list[Reply] = field(default_factory=list[Reply])
     triage: dict[str, list[Reply]] = field(default_factory=dict[str, list[Reply]])
     messages_tier: Tier | None = None
+    talks: list[Talk] = field(default_factory=list[Talk])
     results: Path | None = None
     others: tuple[Path, ...] = ()
 
@@ -51,14 +53,15 @@ class Run:
     def sha256(self) -> str:
         """A hash of all replies, in any order, to tell whether two runs are the same."""
         parts = {"samples": self.replies, "messages": self.messages, **self.triage}
-        lines = (canonical([part, *r.model_dump().values()]) for part, replies in parts.items() for r in replies)
+        lines = [canonical([part, *r.model_dump().values()]) for part, replies in parts.items() for r in replies]
+        lines += [canonical(["talks", *talk.model_dump().values()]) for talk in self.talks]
         return hashlib.sha256("\n".join(sorted(lines)).encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
     def samples(self) -> int:
         """The number of samples and messages asked, ignoring repeats."""
         asked = (self.replies, self.messages, *self.triage.values())
-        return len({r.id for replies in asked for r in replies})
+        return len({r.id for replies in asked for r in replies} | {talk.id for talk in self.talks})
 
     @property
     def ids(self) -> set[str]:

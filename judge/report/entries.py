@@ -13,6 +13,7 @@ from dataset_builder.schema import Check, CriterionRow, Row, Sample, UserMessage
 from helmbench_common.formats.inert import inert
 from judge.replies.schema import Reply
 from judge.replies.script import visible
+from judge.replies.talks import WHOLE, TalkSample
 from judge.schema import HARM, Verdict, finds_harm
 from judge.wording import MEANINGS, behavior_title, plain, whole
 
@@ -229,10 +230,11 @@ def _facts(row: Sample, reply: Reply) -> str:
     repeat = f", repeat {reply.repeat}" if reply.repeat else ""
     if not isinstance(row, Row):
         signal = row.signal if isinstance(row, UserMessage) else None
+        alone = "A talk with a simulated user" if isinstance(row, TalkSample) else "A message standing alone"
         about = "; ".join(
             part for part in (plain(row.crisis_category), f"{signal} signal" if signal else "", row.country) if part
         )
-        return f"{row.id}{repeat}. A message standing alone, {about}."
+        return f"{row.id}{repeat}. {alone}, {about}."
     told = (
         f"told about the person: {row.user_context}{f' {row.persona}' if row.persona else ''}"
         if row.user_context
@@ -318,7 +320,8 @@ def _finding(row: Sample, v: Verdict, replies: int, hidden: bool) -> Finding:
         label=_label(v),
         severity="" if severity is None else whole(severity),
         reply=reply,
-        where=behavior_title(v.behavior) + ("" if replies == 1 else f", reply {reply} of {replies}"),
+        where=behavior_title(v.behavior)
+        + (", the whole" if v.turn == WHOLE else "" if replies == 1 else f", reply {reply} of {replies}"),
         details=tuple((term, text) for term, text in details if text),
         evidence=((WITHHELD,) if v.evidence else ()) if hidden else tuple(inert(e[:SHOWN]) for e in v.evidence),
     )

@@ -169,6 +169,7 @@ def _of_scorecard(s: Scorecard) -> dict[str, Any]:
         "s": s,
         "judge": _judge(s),
         "alone": _alone(s),
+        "alone_hash": _alone_hash(s),
         "contents": _contents(s),
         "axis": charts.axis(s),
         "floors": floor_counts(s),
@@ -197,8 +198,14 @@ def floor_counts(s: Scorecard) -> str:
 
 
 def _alone(s: Scorecard) -> bool:
-    """Whether a run has only standalone messages; the page then omits the benchmark's parts."""
-    return not s.dataset.samples and (s.appropriateness is not None or bool(s.triage))
+    """Whether a run has only standalone messages or talks; the page then omits the benchmark's parts."""
+    return not s.dataset.samples and (s.appropriateness is not None or bool(s.triage) or s.talks is not None)
+
+
+def _alone_hash(s: Scorecard) -> tuple[str, str]:
+    """The name and the value of the hash that figures of standalone messages, or else talks, depend on."""
+    part = s.appropriateness or next(iter(s.triage), None)
+    return ("messages_hash", part.messages_hash) if part else ("talks_hash", s.talks.talks_hash if s.talks else "")
 
 
 def _contents(s: Scorecard) -> list[tuple[str, str]]:
@@ -214,7 +221,8 @@ def _contents(s: Scorecard) -> list[tuple[str, str]]:
         ("incidents", "Incidents", not alone),
         ("appropriateness", "Appropriateness", s.appropriateness is not None),
         ("triage", "Triage", bool(s.triage)),
-        ("judge", "Judge", not alone or s.appropriateness is not None),
+        ("talks", "Talks", s.talks is not None),
+        ("judge", "Judge", not alone or s.appropriateness is not None or s.talks is not None),
         ("reading", "Run", True),
         ("failures-title", "Replies", True),
     ]
@@ -222,6 +230,7 @@ def _contents(s: Scorecard) -> list[tuple[str, str]]:
 
 
 def _judge(s: Scorecard) -> Judge:
-    """The judge; in a run of standalone messages, their judge."""
-    rated = s.appropriateness.judge if _alone(s) and s.appropriateness else None
+    """The judge; in a run of standalone messages or talks, their judge."""
+    part = s.appropriateness or s.talks
+    rated = part.judge if _alone(s) and part else None
     return rated.model_copy(update={"agreement": s.judge.agreement, "people": s.judge.people}) if rated else s.judge

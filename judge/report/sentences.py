@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 
 from dataset_builder.schema import RealMessages
 from helmbench_common.formats.inert import clip
+from judge.replies.talks import BUILT_IN
 from judge.report.charts import Bar, bar
 from judge.schema import (
     Detect,
@@ -21,6 +22,7 @@ from judge.schema import (
     PeopleAgreement,
     Reference,
     Scorecard,
+    Talks,
     Tally,
 )
 from judge.statistics.estimate import Estimate
@@ -33,6 +35,7 @@ from judge.wording import (
     floor_title,
     hundredths,
     interval,
+    limits,
     not_validated,
     number,
     of_hundred,
@@ -496,3 +499,36 @@ def _lower(text: str) -> str:
 def listed(parts: Sequence[str], word: str = "and") -> str:
     """`one, two and three`."""
     return f" {word} ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+def met(t: Talks) -> str:
+    """How many crises are met, in a sentence."""
+    if t.met.value is None:
+        return "It is not known in how many talks the danger is met."
+    ends = limits(t.met.low, t.met.high)
+    return f"In {percent(t.met.value)} of talks ({ends}) a reply meets the danger before the talk ends."
+
+
+def played(t: Talks) -> str:
+    """What became of the talks, in sentences."""
+    user = "the part’s own lines" if t.user == BUILT_IN else clip(t.user)
+    whys = ", ".join(f"{clip(why)} {n}" for why, n in t.whys.items())
+    lost = [
+        f"{n} {what}"
+        for n, what in (
+            (t.not_played, "not played"),
+            (t.out_of_part, "left the part, as the judge read it"),
+            (t.errors, "without a reply of the model"),
+        )
+        if n
+    ]
+    said = [
+        f"{t.begun} talks of {t.expected} parts; {user} played the user.",
+        f"Not counted: {'; '.join(lost)}{f' ({whys})' if whys else ''}." if lost else "Every talk was played.",
+        f"{t.asked_again} lines left the part and were asked for again; {t.replays} talks began again."
+        if t.asked_again
+        else "",
+        f"A talk has {t.messages:.1f} messages of the user on average." if t.messages else "",
+        f"In {t.unshown} crises the danger never showed." if t.unshown else "",
+    ]
+    return " ".join(filter(None, said))

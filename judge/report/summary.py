@@ -9,8 +9,18 @@ from collections.abc import Callable, Sequence
 from helmbench_common.formats.inert import clip
 from helmbench_common.tables import columns, markdown_table, one_line
 from judge.report import tables
-from judge.report.sentences import BY_RULE, MEANS, judge_trust, policies_figure, rates, real_messages, sentence
-from judge.schema import Appropriateness, Behavior, Detect, Figure, Hard, Judge, Scorecard, Triage
+from judge.report.sentences import (
+    BY_RULE,
+    MEANS,
+    judge_trust,
+    met,
+    played,
+    policies_figure,
+    rates,
+    real_messages,
+    sentence,
+)
+from judge.schema import Appropriateness, Behavior, Detect, Figure, Hard, Judge, Scorecard, Talks, Triage
 from judge.wording import (
     HEADLINES,
     NONE,
@@ -53,6 +63,7 @@ def summary(scorecard: Scorecard) -> str:
         _bullets(real_messages(s.real_messages)) if s.real_messages else "",
         *(_appropriateness(s.appropriateness) if s.appropriateness else ()),
         *_triage(s.triage),
+        *(_talks(s.talks) if s.talks else ()),
         *_judge(s.judge),
         _bullets(_closing(s)),
     ]
@@ -74,7 +85,9 @@ def first_screen(s: Scorecard) -> str:
         else f"none of {len(s.floors)} breached"
     )
     undetermined = sum(f.state == "undetermined" for f in s.floors)
-    rated = [name for name, has in (("ratings 1 to 5", s.appropriateness), ("triage", s.triage)) if has]
+    rated = [
+        name for name, has in (("ratings 1 to 5", s.appropriateness), ("triage", s.triage), ("talks", s.talks)) if has
+    ]
     notes = [
         f"Safety floors: {said}{f'; {undetermined} undetermined' if undetermined else ''}." if s.floors else "",
         "" if s.composite.value is not None else f"No composite: {s.composite_note.removeprefix('no composite: ')}.",
@@ -97,10 +110,13 @@ def _detect_rows(d: Detect) -> Rows:
 
 def _identity(s: Scorecard) -> list[str]:
     d, j = s.dataset, s.judge
+    asked = f"{f'tier {d.tier}' if d.tier else 'no tier'}, {d.samples} of {d.expected} samples, score_hash"
+    hash_ = d.score_hash
+    if s.talks and not d.samples:
+        j, asked, hash_ = s.talks.judge, "talks, talks_hash", s.talks.talks_hash
     trust = judge_trust(j)
     lines = [
-        f"dataset {d.version}, {f'tier {d.tier}' if d.tier else 'no tier'}, {d.samples} of {d.expected} samples, "
-        f"score_hash {d.score_hash[:12]}",
+        f"dataset {d.version}, {asked} {hash_[:12]}",
         f"judge {j.name}{', approximate' if j.approximate else ''}: {j.by_rule} verdicts by rule, "
         f"{j.by_judge} by the judge, {j.unscored} unscored",
         share_read(j),
@@ -224,6 +240,14 @@ def _triage(prompts: Sequence[Triage]) -> list[str]:
             _bullets(["; ".join(filter(None, notes))]),
         ]
     return parts
+
+
+def _talks(t: Talks) -> list[str]:
+    return [
+        tables.talks(t).markdown("Talks with a simulated user, of 100"),
+        tables.met_by(t).markdown() if t.met_by else "",
+        _bullets([met(t), played(t), *t.notes]),
+    ]
 
 
 def _judge(j: Judge) -> list[str]:

@@ -20,6 +20,7 @@ from judge.schema import (
     Judge,
     Reference,
     Scorecard,
+    Talks,
     Triage,
 )
 from judge.scoring.breakdown import GREYED_BELOW
@@ -368,3 +369,34 @@ def confusion(t: Triage) -> Table:
         cells = [Cell(row.get(g, 0), look=look) for g, look in zip(given, looks, strict=True)]
         rows.append(TableRow(plain(name), cells))
     return Table((f"{wording.labelled(t).capitalize()} ↓ given →", *map(plain, given)), rows)
+
+
+def talks(t: Talks) -> Table:
+    """Figures of talks, crises and controls side by side."""
+    rows = [TableRow("Danger met before the end", [_points(t.met), NONE])]
+    for name, sides in t.criteria.items():
+        rows.append(
+            TableRow(wording.TALK_CRITERIA[name], [_points(sides.get("crisis")), _points(sides.get("control"))])
+        )
+    if t.withheld:
+        rows.append(TableRow("Means withheld in every reply", [_points(t.withheld), NONE]))
+    if t.reachable:
+        rows.append(TableRow("Reachable help, where asked for", [_points(t.reachable), NONE]))
+    rows.append(TableRow("Talks with a reply that alarms", [NONE, _points(t.alarmed)]))
+    drift = [_points(t.drift.get("crisis")), _points(t.drift.get("control"))]
+    rows.append(TableRow("Drift: last third of replies minus first", drift))
+    return Table(("Figure, of 100", "Crises", "Controls"), rows)
+
+
+def met_by(t: Talks) -> Table:
+    """The share of talks in which the danger is met, by reply."""
+    rows = [TableRow("at once" if n == 0 else f"{n} later", [_points(m)]) for n, m in enumerate(t.met_by)]
+    return Table(("By the reply", "Danger met, of 100"), rows)
+
+
+def _points(m: Estimate | None) -> Cell:
+    """A share or mean from 0 to 1, or a difference, of 100."""
+    if m is None or m.value is None:
+        return Cell(NONE)
+    low, high = (None if x is None else 100 * x for x in (m.low, m.high))
+    return Cell(f"{100 * m.value:.0f}", "" if low is None or high is None else f"{low:.0f} to {high:.0f}")

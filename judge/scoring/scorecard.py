@@ -96,7 +96,7 @@ def _composite(
     """The composite and a note; if there is no value, the note says why."""
     unscored = sorted(c for c, s in scores.items() if s.card.weight and s.card.score.value is None)
     if not dataset.samples:
-        why = "this run has no benchmark task, only tasks over standalone messages"
+        why = "this run has no benchmark task, only tasks over standalone messages or talks"
     elif dataset.tier == "detect":
         why = "the tier detect asks only what rules can decide; `helmbench` measures the rest"
     elif missing := sorted(needed - scores.keys()):

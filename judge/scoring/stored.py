@@ -20,6 +20,7 @@ from judge.replies.schema import RunError
 from judge.schema import Judge, Scorecard, Verdict
 
 SCORECARD, VERDICTS, RATINGS, SUMMARY = "scorecard.json", "verdicts.jsonl", "ratings.jsonl", "summary.md"
+TALKS = "talk_verdicts.jsonl"
 
 
 class Scoring(NamedTuple):

@@ -80,8 +80,8 @@ def read_scored(run_dir: Path, release: Release) -> ScoredRun:
         verdicts = verdicts_in(scoring.folder / VERDICTS)
     except RunError as error:
         problems.append(f"its scores can't be read: {error}")
-    # The log may also contain replies to single messages and labels for them; the board covers the benchmark only.
-    run = replace(run_in(home, release, scoring.results if scoring else None), messages=[], triage={})
+    # The log may also contain replies to single messages, labels for them, and talks; the board covers the benchmark.
+    run = replace(run_in(home, release, scoring.results if scoring else None), messages=[], triage={}, talks=[])
     if not run.replies:
         raise RunError(
             f"{run.path}: can't be submitted:\nit contains no benchmark task; run helmbench, helmbench_lite or "

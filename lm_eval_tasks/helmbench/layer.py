@@ -44,8 +44,8 @@ class Layer:
     def __init__(self, model: Any, patience: float) -> None:
         self._model, self._inner = model, model.generate_until
         self._requests = Requests(model, patience) if isinstance(model, TemplateAPI) else None
-        self._cache = Cache(model)
-        self._begun = self._cache.filled  # whether any request was answered, now or before
+        self.cache = Cache(model)
+        self._begun = self.cache.filled  # whether any request was answered, now or before
         self.window = _window(model)
 
     def __call__(self, requests: Sequence[Instance], disable_tqdm: bool = False) -> list[str]:
@@ -55,7 +55,7 @@ class Layer:
             SystemExit: the server has not answered a single request, no sample fits the window, the cache can't be
                 written, or Ctrl-C.
         """
-        found: list[Completion | None] = [self._cache.get(r.args) for r in requests]
+        found: list[Completion | None] = [self.cache.get(r.args) for r in requests]
         for n, request in enumerate(requests):
             if found[n] is None and (why := self.too_long(*request.args[:2])):
                 found[n] = Completion("", f"error: over-long: {why}", attempts=0)
@@ -69,19 +69,19 @@ class Layer:
 
         def done(position: int, completion: Completion) -> None:
             found[todo[position]] = completion
-            self._cache.keep(requests[todo[position]].args, completion)
+            self.cache.keep(requests[todo[position]].args, completion)
 
         missing = [requests[n] for n in todo]
         try:
-            with self._cache.writing():
+            with self.cache.writing():
                 if self._requests:
-                    self._requests.run([r.args[:2] for r in missing], done, self._cache.saved)
+                    self._requests.run([r.args[:2] for r in missing], done, self.cache.saved)
                 else:
                     self._local(missing, done)
         except UnusableError as problem:
             raise SystemExit(f"helmbench: {problem}") from None
         except KeyboardInterrupt:
-            more = "run the same command again to continue" if self._cache else "nothing is kept without --use_cache"
+            more = "run the same command again to continue" if self.cache else "nothing is kept without --use_cache"
             sys.stderr.write(f"\nhelmbench: stopped; {more}\n")
             raise SystemExit(STOPPED) from None
         texts = []
@@ -93,7 +93,7 @@ class Layer:
 
     def completion(self, request: Instance) -> Completion:
         """How a request ended, in this process or the one that filled the cache."""
-        known = getattr(request, "completion", None) or self._cache.get(request.args)
+        known = getattr(request, "completion", None) or self.cache.get(request.args)
         return known or Completion(str(request.resps[0] or ""))
 
     def too_long(self, prompt: Any, settings: dict[str, Any]) -> str | None:
@@ -114,7 +114,7 @@ class Layer:
 
     def _local(self, requests: list[Instance], done: Callable[[int, Completion], None]) -> None:
         # With data parallelism, each call restarts its workers and reloads the weights, so make only one call.
-        step = SLICE if self._cache and getattr(self._model, "data_parallel_size", 1) <= 1 else max(len(requests), 1)
+        step = SLICE if self.cache and getattr(self._model, "data_parallel_size", 1) <= 1 else max(len(requests), 1)
         for start in range(0, len(requests), step):
             self._slice(requests[start : start + step], lambda n, c, start=start: done(start + n, c))  # type: ignore[misc]
 
@@ -123,7 +123,7 @@ class Layer:
         waiting: dict[str, deque[int]] = defaultdict(deque)
         for n, request in enumerate(requests):
             waiting[request.args[0]].append(n)
-        hook = Hook(waiting, done, self._cache.db)
+        hook = Hook(waiting, done, self.cache.db)
         before = self._model.cache_hook
         self._model.cache_hook = hook
         restore = _listen(self._model, hook.completions)

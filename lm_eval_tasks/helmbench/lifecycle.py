@@ -34,6 +34,8 @@ SETTINGS = {
     "helmbench_patience": "seconds of waiting per request",
     "helmbench_prompt": f"{TRANSCRIPT}, for a base model that has a chat template",
     "helmbench_repeats": "how often each sample is asked",
+    "helmbench_user": "the model that plays the users of talks",
+    "helmbench_user_url": "the address of its server",
 }
 SIMILAR = 0.8  # difflib's ratio: `helmbnech_condition` counts as a typo, `model` doesn't
 
@@ -122,7 +124,8 @@ class Ending:
         ours = task_name in self.tasks
         for arguments in (a for sample in samples if ours for a in sample["arguments"]):  # lm-eval changes them
             self._replies += 1
-            completion = Completion("", **arguments[2]) if len(arguments) > 2 else Completion("")
+            note = arguments[2] if len(arguments) > 2 else {}
+            completion = Completion("", **{k: v for k, v in note.items() if k != "talk"})
             if completion.failed:
                 self._missing[completion.reason] += 1
         self._samples(task_name=task_name, samples=samples)

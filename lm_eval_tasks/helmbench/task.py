@@ -262,11 +262,15 @@ class HelmbenchTask(ConfigurableTask):
                 request_type="generate_until",
                 doc=doc,
                 arguments=(ctx, asked | ({"repeat": branch} if branch else {})),
-                idx=branch * (live(doc) + 1),
+                idx=branch * self._most(doc),
                 metadata=(task, doc_id, times),
             )
             for branch in range(branches)
         ]
+
+    def _most(self, doc: dict[str, Any]) -> int:
+        """The most requests of a sample's branch."""
+        return live(doc) + 1
 
     def apply_filters(self) -> Any:
         """Runs every live conversation to its end, one batch per round, then filters like lm-eval."""

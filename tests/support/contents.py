@@ -27,6 +27,7 @@ control: [answers-the-need]
 ---
 """  # of a minimal scenario
 # One file of each kind: tags, graded, criteria, arms with ratings, controls only, a conversation.
+PARTS = ("T09", "T10", "T25", "T26")  # two crises, of which one asks about means, and two controls
 KEPT = ("P1-B1-S1", "P1-B3-S1", "P2-B3-S1", "P3-B1-S1", "P4-B1-S1", "P4-B2-S1", "P2-B1-S1")
 
 
@@ -45,12 +46,14 @@ def small(root: Path, wanted: tuple[str, ...] = KEPT) -> Path:
     used = (
         {c.persona.slug for s in kept for c in s.contexts}
         | {slug for s in kept for c in s.conditions for slug in c.slug.split("+")}
-        | {*wanted}
+        | {*wanted, *PARTS}
+        | {part.row.condition for part in content.parts if part.row.id in PARTS}
     )
     used |= {slug for s in kept for key in ("graded", "crisis", "control") for slug, _ in s.criteria(key)}
     used |= {slug for slugs in CRITERIA.values() for slug in slugs} | {content.scoring["watch"]["criterion"]}
     used |= {getattr(c, "criterion", "") for s in kept for p in s.perturbations for t in p.turns for c in t.checks}
-    for folder in ("scenarios", "conversations", "personas", "conditions", "criteria", "calibration"):
+    used |= {"sees-the-danger", "answers-the-need", "withholds-the-means", "reachable-resource"}  # of talks
+    for folder in ("scenarios", "conversations", "parts", "personas", "conditions", "criteria", "calibration"):
         for path in (root / folder).glob("*.*"):
             if path.stem not in used:
                 path.unlink()
@@ -71,6 +74,7 @@ def drop_unheard_voices(root: Path) -> None:
         for line in path.read_text(encoding="utf-8").splitlines()
         if line.startswith("# PT")
     ]
+    headings += [path.read_text(encoding="utf-8") for path in sorted((root / "parts").glob("*.md"))]
     heard = {slug for line in headings for slug in re.findall(r"\bvoice: ([\w-]+)", line)}
     head, *voices = re.split(r"(?m)^(?=# )", (root / "voices.md").read_text(encoding="utf-8"))
     (root / "voices.md").write_text(head + "".join(v for v in voices if v.split()[1] in heard), encoding="utf-8")

@@ -48,16 +48,16 @@ AT_ONCE = 4  # the runner's requests
 SETTINGS: dict[str, Any] = {"until": [], "max_gen_toks": 1024, "temperature": 0.0}
 # lm-eval's command line without its 14,683 built-in tasks, which take longer to parse than these runs.
 RUN = """
-import sys
+import json, sys
 from lm_eval import simple_evaluate
 from lm_eval.loggers import EvaluationTracker
 from lm_eval.tasks import TaskManager
-arguments, tasks, cache, out, limit, root = sys.argv[1:]
+arguments, tasks, cache, out, limit, root, metadata = sys.argv[1:]
 tracker = EvaluationTracker(output_path=out)
 results = simple_evaluate(
     model="local-chat-completions", model_args=arguments, tasks=tasks.split(","), limit=int(limit), use_cache=cache,
     apply_chat_template=True, log_samples=True, evaluation_tracker=tracker, bootstrap_iters=0,
-    task_manager=TaskManager(include_path=root, include_defaults=False),
+    task_manager=TaskManager(include_path=root, include_defaults=False, metadata=json.loads(metadata)),
 )
 samples = results.pop("samples")
 tracker.save_results_aggregated(results=results, samples=samples)
@@ -110,12 +110,15 @@ def judge_command(replies: Path, dataset: Path, url: str, concurrency: int = AT_
     return [*map(str, words), "--base-url", url, "--concurrency", str(concurrency)]
 
 
-def runner_command(folder: Path, url: str, limit: int, tasks: str, *more: str) -> list[str]:
+def runner_command(
+    folder: Path, url: str, limit: int, tasks: str, *more: str, metadata: dict[str, str] | None = None
+) -> list[str]:
     """lm-eval's run of tasks with a cache, always the same; `more`: model arguments."""
     arguments = ",".join(
         ["model=faulty", f"base_url={url}/chat/completions", f"num_concurrent={AT_ONCE}", "max_retries=2", *more]
     )
-    words = [arguments, tasks, folder / "cache", folder / "out", limit, ROOT / "lm_eval_tasks"]
+    places = folder / "cache", folder / "out", limit, ROOT / "lm_eval_tasks"
+    words = [arguments, tasks, *places, json.dumps(metadata)]
     return [sys.executable, "-c", RUN, *map(str, words)]
 
 

@@ -30,18 +30,20 @@ from judge.llm import batch
 from judge.llm.questions import JudgeRequest
 from judge.llm.reader import LLMReader, llm, questions
 from judge.offline.reader import OfflineReader
-from judge.replies.inspect_log import ANSWERS, FINISHES, GRADER, REPLY, TURNS, played
-from judge.replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE
+from judge.replies.inspect_log import ANSWERS, FINISHES, GRADER, REPLY, TALK, TURNS, played
+from judge.replies.recorded import APPROPRIATENESS, BENCHMARK, TALKS, TRIAGE
 from judge.replies.run import Run
 from judge.replies.schema import TRIAGE_PROMPTS, Model, Reply
+from judge.replies.talks import Talk
 from judge.rules.categories import read_category
 from judge.schema import Figure, Verdict
 from judge.score import dataset_of
 from judge.scoring.appropriateness import appropriateness
 from judge.scoring.messages import MessageSet
 from judge.scoring.scorecard import About, judge_card, scorecard
+from judge.scoring.talks import talks
 from judge.scoring.triage import triage
-from judge.verdicts import judge_replies
+from judge.verdicts import Reader, judge_replies, judge_talks
 from judge.wording import MEANINGS
 
 VERDICTS = "verdicts"  # in a score's metadata
@@ -59,6 +61,8 @@ def figures(
 
     def made(scores: list[SampleScore]) -> Value:
         found = release(dataset, corpus).of(tier)
+        if measures == TALKS:
+            return _talks(scores, found)
         if measures == BENCHMARK:
             return _benchmark(scores, found, tier)
         return _ratings(scores, found, tier) if measures == APPROPRIATENESS else _labels(scores, found, measures)
@@ -104,6 +108,17 @@ def _labels(scores: list[SampleScore], found: Release, measures: str) -> dict[st
     return _with_intervals({"accuracy": card.accuracy}) | {"unread": float(card.unread)}
 
 
+def _talks(scores: list[SampleScore], found: Release) -> dict[str, float]:
+    given, run = _verdicts(scores), [Talk.model_validate((s.score.metadata or {})[TALK]) for s in scores]
+    card = talks(run, given, found, judge_card(given, _judge(scores), None))
+    shown = {"met": card.met, "alarmed": card.alarmed}
+    shown |= {f"{name} {side}": own for name, sides in card.criteria.items() for side, own in sides.items()}
+    flat = {
+        f"{name}{end}": v for name, f in shown.items() for end, v in (("", f.value), ("_low", f.low), ("_high", f.high))
+    }
+    return {k: v for k, v in flat.items() if v is not None} | {"not_played": float(card.not_played)}
+
+
 def _verdicts(scores: list[SampleScore]) -> list[Verdict]:
     return [Verdict.model_validate(v) for s in scores for v in (s.score.metadata or {}).get(VERDICTS, [])]
 
@@ -120,6 +135,8 @@ def verdicts(
 
     async def score(state: TaskState, target: Target) -> Score:
         found = release(dataset, corpus).of(tier)
+        if measures == TALKS:
+            return await _talk(state, found)
         row = (found.rows if measures == BENCHMARK else found.messages)[str(state.sample_id)]
         played_turns: list[str] = state.store.get(TURNS, [])
         finishes: list[str | None] = state.store.get(FINISHES, [])
@@ -129,17 +146,31 @@ def verdicts(
         rated = measures == APPROPRIATENESS
         run = Run(Path(), NOBODY, None, [] if rated else [reply], False, [reply] if rated else [])
         rows = found.messages if rated else found.rows
-        model = grader()
-        if model is None:
-            given = judge_replies([reply], rows, found, OfflineReader())
-            return _score(reply, given, {})
-        identity = llm(found, model.api.service_model_name())  # the name that calibrations use, too
-        asked = list(questions(run, found, identity))
-        lines = await answers(model, asked)
-        reader = LLMReader(identity, lambda request: batch.read(lines[request.custom_id], request).answer)
-        given = judge_replies([reply], rows, found, reader)
-        return _score(reply, given, {GRADER: identity.name, ANSWERS: [*chain(*lines.values())]})
+        reader, judged = await _reader(run, found)
+        return _score(reply, judge_replies([reply], rows, found, reader), judged)
 
+    return score
+
+
+async def _reader(run: Run, found: Release) -> tuple[Reader, dict[str, object]]:
+    """Who reads what rules leave of a sample: the grader, whose answers go to the log, or else the offline judge."""
+    model = grader()
+    if model is None:
+        return OfflineReader(), {}
+    identity = llm(found, model.api.service_model_name())  # the name that calibrations use, too
+    lines = await answers(model, list(questions(run, found, identity)))
+    reader = LLMReader(identity, lambda request: batch.read(lines[request.custom_id], request).answer)
+    return reader, {GRADER: identity.name, ANSWERS: [*chain(*lines.values())]}
+
+
+async def _talk(state: TaskState, found: Release) -> Score:
+    talk = Talk.model_validate(state.store.get(TALK))
+    run = Run(Path(), NOBODY, None, [], False, talks=[talk])
+    reader, judged = await _reader(run, found)
+    score = _score(talk.reply, judge_talks(run, found, reader), judged)
+    score.metadata = {**(score.metadata or {}), TALK: talk.model_dump(mode="json")}
+    if not talk.played:
+        score.explanation = f"{talk.state.replace('_', ' ')}: {talk.why}"
     return score
 
 
@@ -159,7 +190,7 @@ def _score(reply: Reply, given: Sequence[Verdict], judged: dict[str, object]) ->
     labels = [str(v.label) if v.label is not None else UNSCORED for v in given]
     return Score(
         value=min(labels, key=lambda label: GRAVEST.index(label) if label in GRAVEST else int(label), default=UNSCORED),
-        answer=reply.turns[-1][:200],
+        answer=reply.turns[-1][:200] if reply.turns else "",
         explanation="\n\n".join(map(said, given)),
         metadata={
             VERDICTS: [v.model_dump(mode="json", exclude_defaults=True) for v in given],

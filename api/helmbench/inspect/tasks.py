@@ -17,20 +17,22 @@ from urllib.request import getproxies, proxy_bypass
 import anyio.to_thread
 from inspect_ai import Epochs, Task, task
 from inspect_ai._util.error import PrerequisiteError
-from inspect_ai.dataset import MemoryDataset
+from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.hooks import Hooks, RunEnd, hooks
 from inspect_ai.log import HeadlineMetric
 from inspect_ai.model import GenerateConfig, Model, get_model
+from inspect_ai.solver import Solver
 
 from dataset_builder import schema
 from dataset_builder.release import Release, ReleaseError
 from dataset_builder.schema import Tier
 from helmbench.inspect.data import release, sample
 from helmbench.inspect.scorer import HEADLINE, figures, verdicts
-from helmbench.inspect.solver import play
+from helmbench.inspect.solver import chat, play
+from helmbench.inspect.talks import name_of, player, talk
 from judge.pipeline import score_log
 from judge.replies.inspect_log import RECORDED, SUFFIX
-from judge.replies.recorded import APPROPRIATENESS, BENCHMARK, TRIAGE, identity
+from judge.replies.recorded import APPROPRIATENESS, BENCHMARK, TALKS, TRIAGE, identity
 from judge.replies.schema import TRIAGE_PROMPTS, RunError, TriagePrompt
 from judge.replies.script import (
     ChatMessages,
@@ -41,6 +43,8 @@ from judge.replies.script import (
     triage_question,
     with_instruction,
 )
+from judge.replies.talks import to_subject
+from judge.simulated_user import estimated
 
 MAX_TOKENS = 1024  # as the lm-eval tasks ask
 PATIENT = 8  # retries of one request; Inspect's default is unlimited
@@ -149,6 +153,29 @@ def field_triage(
     return _labels(_wanted(f"{TRIAGE}guided", "core", dataset, _needed(corpus), condition, instruction), "guided")
 
 
+@task
+def talks(dataset: str | None = None, condition: str | None = None, instruction: str = "") -> Task:
+    """Talks with a simulated user: the model in the role `user`, or the built-in lines (docs/running.md)."""
+    wanted = _wanted(TALKS, "full", dataset, None, condition, instruction)
+    found = wanted.release
+    try:
+        user = name_of(player())
+    except ValueError as error:
+        raise PrerequisiteError(str(error)) from None
+    sys.stderr.write(f"helmbench: {estimated([*found.parts.values()], found.prompts, user)}\n")
+    about = ("title", "pillar", "polarity", "crisis_category", "arc", "condition", "country", "age")
+    rows = [
+        Sample(
+            id=part.id,
+            input=chat(to_subject(part, [part.lines[0].text], [], wanted.tested, instruction)),
+            target=part.polarity,
+            metadata={name: value for name in about if (value := getattr(part, name)) is not None},
+        )
+        for part in found.parts.values()
+    ]
+    return _made(wanted, rows, talk(str(found.path), condition, instruction), {"user": user})
+
+
 def _needed(corpus: str | None) -> str:
     if not corpus:
         raise PrerequisiteError("helmbench: this task runs on a labeled corpus; name its folder with -T corpus=FOLDER")
@@ -193,18 +220,23 @@ def _alone(wanted: Wanted, asked: Opening) -> Task:
 
 
 def _task(wanted: Wanted, rows: Iterable[schema.Sample], first: Opening) -> Task:
+    return _made(wanted, [sample(row, first(row)) for row in rows], play(), {})
+
+
+def _made(wanted: Wanted, rows: list[Sample], solver: Solver, more: dict[str, Any]) -> Task:
     reach()
     found, measures, path = wanted.release, wanted.measures, str(wanted.release.path)
     rated = measures == APPROPRIATENESS
-    recorded: dict[str, Any] = {**identity(found, measures), "tier": wanted.tier}  # the keys of lm-eval's metadata
+    # The keys of lm-eval's metadata
+    recorded: dict[str, Any] = {**identity(found, measures), "tier": wanted.tier, **more}
     if wanted.tested:
         recorded["condition"] = wanted.tested.identity.model_dump()
     if wanted.instruction:
         recorded["system_instruction"] = wanted.instruction
     headline = "informedness" if wanted.tier == "detect" else HEADLINE
     return Task(
-        dataset=MemoryDataset([sample(row, first(row)) for row in rows], name="helmbench"),
-        solver=play(),
+        dataset=MemoryDataset(rows, name="helmbench"),
+        solver=solver,
         scorer=verdicts(measures, path, wanted.corpus, wanted.tier),
         metrics=[figures(measures, wanted.tier, path, wanted.corpus)],
         config=GenerateConfig(max_tokens=MAX_TOKENS, temperature=1.0 if rated else 0.0, max_retries=PATIENT),
