@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import reference_server
 from helmbench.cli.app import main
+from inspect_ai._util.error import PrerequisiteError
 from support.contents import edit, errors_of, findings
 from support.judge_server import JudgeServer, failed, said, stopped_at_the_end
 from support.killing import AT_ONCE, begun, runner_command
@@ -381,3 +382,13 @@ def test_the_estimate_grows_with_the_square_of_the_turns(small: Release) -> None
     short, long = (estimate([part.model_copy(update={"turns": n})], small.prompts, "user-1") for n in (10, 20))
     assert 3 < (long[0].prompt - len(part.system) * 5) / (short[0].prompt - len(part.system) * 2.5) < 4.5
     assert estimate([part], small.prompts, BUILT_IN)[1].prompt == 0
+
+
+def test_an_instruction_with_commas_stays_one_text(small: Release, tmp_path: Path) -> None:
+    """Inspect splits it into a list, and reads one with a colon as a mapping, which is an error."""
+    with reference_server.start() as server:
+        words = command("talks", server.url, "--sample-id", CRISIS)
+        run_inspect(small.path, tmp_path, *words, "-T", "instruction=Be kind, brief, and plain.")
+        assert {r["messages"][0]["content"].split("\n\n")[0] for r in server.requests} == {"Be kind, brief, and plain."}
+        with pytest.raises(PrerequisiteError, match="Inspect reads it as dict, not as text"):
+            run_inspect(small.path, tmp_path, *words, "-T", "instruction=Rule: be kind")

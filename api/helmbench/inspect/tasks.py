@@ -63,13 +63,20 @@ class Wanted(NamedTuple):
 
 
 def _wanted(
-    measures: str, tier: Tier, dataset: str | None, corpus: str | None, condition: str | None, instruction: str
+    measures: str, tier: Tier, dataset: str | None, corpus: str | None, condition: str | None, instruction: Any
 ) -> Wanted:
-    """The options of a task, checked.
+    """The options of a task, checked. `instruction`: Inspect splits a text with commas into a list.
 
     Raises:
-        PrerequisiteError: no dataset, an unknown tier, or a prompt under test that can't be used.
+        PrerequisiteError: no dataset, an unknown tier, a prompt under test that can't be used, or an instruction that
+            Inspect reads as YAML.
     """
+    words = instruction if isinstance(instruction, list) else [instruction]
+    if not all(isinstance(word, str) for word in words):
+        raise PrerequisiteError(
+            f"helmbench: -T instruction: Inspect reads it as {type(instruction).__name__}, not as text; leave out the "
+            "colon, or write it in a file for --task-config"
+        )
     if tier not in get_args(Tier):
         raise PrerequisiteError(f"helmbench: -T tier={tier}: expected one of {', '.join(get_args(Tier))}")
     found = release(dataset, corpus)
@@ -77,7 +84,7 @@ def _wanted(
         tested = read_prompt(Path(condition), found.rows.values()) if condition else None
     except RunError as error:
         raise PrerequisiteError(f"helmbench: {error}") from None
-    return Wanted(found, measures, tier, tested, instruction, corpus)
+    return Wanted(found, measures, tier, tested, ",".join(words), corpus)
 
 
 def _benchmark_task(name: str, config: str, own_tier: Tier | None, said: str) -> Callable[..., Task]:
@@ -167,13 +174,13 @@ def talks(dataset: str | None = None, condition: str | None = None, instruction:
     rows = [
         Sample(
             id=part.id,
-            input=chat(to_subject(part, [part.lines[0].text], [], wanted.tested, instruction)),
+            input=chat(to_subject(part, [part.lines[0].text], [], wanted.tested, wanted.instruction)),
             target=part.polarity,
             metadata={name: value for name in about if (value := getattr(part, name)) is not None},
         )
         for part in found.parts.values()
     ]
-    return _made(wanted, rows, talk(str(found.path), condition, instruction), {"user": user})
+    return _made(wanted, rows, talk(str(found.path), condition, wanted.instruction), {"user": user})
 
 
 def _needed(corpus: str | None) -> str:
@@ -205,7 +212,7 @@ def benchmark(config: str, tier: Tier, dataset: str | None, condition: str | Non
 
     def first(row: schema.Sample) -> ChatMessages:
         try:
-            return first_request(row.model_dump(by_alias=True), wanted.tested, instruction)
+            return first_request(row.model_dump(by_alias=True), wanted.tested, wanted.instruction)
         except RunError as error:
             raise PrerequisiteError(f"helmbench: {error}") from None
 
