@@ -16,6 +16,7 @@ from judge.agreement.cases import Case
 from judge.llm.asking import Asker, refuse_lacking
 from judge.llm.questions import (
     CATEGORY,
+    OF_TALK,
     JudgeRequest,
     calibrated,
     category_request,
@@ -112,6 +113,8 @@ def examine(release: Release, name: str, tasks: Sequence[Task], asker: Asker, pa
     asked: list[dict[tuple[str, int], dict[str, JudgeRequest]]] = []  # by wording and repeat, then by row
     for task, by_rule in zip(tasks, decided, strict=True):
         wordings = {"criterion": passes.wordings, "rating": (RATE,)}.get(task.kind, (CATEGORY,))
+        if task.kind == "criterion" and any(row.criterion in release.talk_criteria for row in task.rows):
+            wordings = (OF_TALK,)
         rows = [row for row in task.rows if row.id not in by_rule]
         each = [*((wordings[0], repeat) for repeat in range(passes.repeats)), *((own, 0) for own in wordings[1:])]
         asked.append({own: {row.id: _question(release, name, task.kind, row, *own) for row in rows} for own in each})
@@ -162,6 +165,8 @@ def ruled(release: Release, kind: LabelKind, rows: Sequence[CalibrationRow]) -> 
     rule_first = {c.criterion for c in checks if isinstance(c, CriterionCheck) and c.decided_by == "rule-then-judge"}
     found: dict[str, JudgeLabel] = {}
     for row in rows if kind in ("criterion", "rating") else ():
+        if kind == "criterion" and row.criterion in release.talk_criteria:
+            continue
         what = nothing_to_read(row.reply)
         if kind == "rating":
             label = str(SAYS_NOTHING) if what else None

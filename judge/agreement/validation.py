@@ -155,12 +155,11 @@ def judged(
 
 
 def asking(what: LabeledSet, release: Release) -> Release:
-    """The release, with the set's own question among its criteria."""
-    if what.question is None:
-        return release
+    """The release, with the set's own question, and the criteria of whole talks, among its criteria."""
+    own = {} if what.question is None else {what.question.criterion: what.question}
     view = replace(release)
     view.__dict__.update(  # cached properties
-        rows=release.rows, criteria={**release.criteria, what.question.criterion: what.question}
+        rows=release.rows, criteria={**release.criteria, **release.talk_criteria, **own}
     )
     return view
 

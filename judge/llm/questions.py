@@ -117,29 +117,44 @@ def talk_request(
 ) -> JudgeRequest:
     """The request about a whole talk: by a criterion of talks, or whether the simulated user stayed in the part."""
     whole = [*said_before(row, turns, len(turns)), ("assistant", visible(turns[-1]))]
-    shown, every = conversation(whole), "\n\n".join(map(visible, turns))
     if criterion == IN_PART:
         labels = (*OUT, *(f"{DANGER_FROM}{n}" for n in range(1, len(turns) + 1)), NO_DANGER)
         part = fence(described(release.parts[row.id], release.prompts))
         named = ", ".join(f'"{label}"' for label in labels)
-        asked = release.prompts.fill(OF_PART, part=f"<<<\n{part}\n>>>", labels=named, conversation=f"<<<\n{shown}\n>>>")
-        return _request(asked, labels, every, model, OF_PART, repeat)
-    own = release.criterion(criterion)
+        asked = release.prompts.fill(
+            OF_PART, part=f"<<<\n{part}\n>>>", labels=named, conversation=f"<<<\n{conversation(whole)}\n>>>"
+        )
+        return _request(asked, labels, "", model, OF_PART, repeat)
+    return _of_talk(release.criterion(criterion), whole, row.country, release, model, repeat)
+
+
+def _of_talk(
+    criterion: CriterionRow,
+    whole: Sequence[tuple[str, str]],
+    country: str | None,
+    release: Release,
+    model: str,
+    repeat: int,
+) -> JudgeRequest:
     asked = release.prompts.fill(
         OF_TALK,
-        title=own.title,
-        criterion=own.text,
-        labels=", ".join(f'"{label}"' for label in own.labels),
-        facts=_resources(row.country, release),
-        conversation=f"<<<\n{shown}\n>>>",
+        title=criterion.title,
+        criterion=criterion.text,
+        labels=", ".join(f'"{label}"' for label in criterion.labels),
+        facts=_resources(country, release),
+        conversation=f"<<<\n{conversation(whole)}\n>>>",
     )
-    return _request(asked, own.labels, every, model, OF_TALK, repeat)
+    every = "\n\n".join(visible(text) for role, text in whole if role == "assistant")
+    return _request(asked, criterion.labels, every, model, OF_TALK, repeat)
 
 
 def for_calibration(
     row: CalibrationRow, release: Release, model: str, *, wording: str = PLAIN, repeat: int = 0
 ) -> JudgeRequest:
-    """The request for a reply of the calibration set, built exactly as in a run."""
+    """The request for a reply of the calibration set, or the talk that it ends, built exactly as in a run."""
+    if row.criterion in release.talk_criteria:
+        whole = [*roles(row.said), ("assistant", visible(row.reply))]
+        return _of_talk(release.criteria[row.criterion], whole, row.country, release, model, repeat)
     return _by_criterion(release.criteria[row.criterion], calibrated(row), release, model, wording, repeat)
 
 

@@ -254,7 +254,7 @@ def _conversation(turns: Iterable[Turn]) -> list[Turn]:
 def _known(asks: Asks, release: Release) -> set[str]:
     """What the kind's items can be judged by; empty if nothing is to be named."""
     if asks.kind == "criterion":
-        return {*release.criteria}
+        return {*release.criteria, *release.talk_criteria}
     return {str(p.category) for p in release.protocols.values()} if asks.kind == "rating" else set()
 
 
@@ -297,5 +297,5 @@ def _scale(asks: Asks, release: Release) -> Scale:
         return REFUSALS
     if asks.kind == "category":
         return Scale(tuple(release.taxonomy), coarse=coarse)
-    graded = asks.by in release.criteria and release.criteria[str(asks.by)].kind == "graded"
-    return Scale(tuple(release.criteria[str(asks.by)].labels) if graded else VERDICTS)
+    own = release.criteria.get(str(asks.by))
+    return Scale(tuple(own.labels) if own and own.kind == "graded" else VERDICTS)
