@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -17,7 +20,7 @@ from support.contents import edit, errors_of, findings
 from support.judge_server import JudgeServer, failed, said, stopped_at_the_end
 from support.killing import AT_ONCE, begun, runner_command
 from support.lm_eval_runs import run_lm_eval
-from test_inspect import command, comparable, run_inspect, scores, the_log
+from test_inspect import command, comparable, environment, run_inspect, scores, the_log
 
 from dataset_builder.release import Release, open_release
 from judge.offline.reader import OfflineReader
@@ -306,6 +309,25 @@ def test_nothing_is_asked_twice_after_a_kill(dataset: Path, tmp_path: Path) -> N
     assert len(asked) == 20  # 4 talks of 5 messages
     assert 16 <= user.total <= 16 + AT_ONCE  # the first message is the part's
     assert sum(asked.values()) - len(asked) <= AT_ONCE
+
+
+@pytest.mark.soak(short=0, full=1)
+def test_inspect_continues_from_its_cache(dataset: Path, tmp_path: Path) -> None:
+    """With `--cache`, `inspect eval-retry` asks only what a killed run had not asked, or had in flight."""
+    inspect, more = Path(sys.executable).with_name("inspect"), ["--cache", "--max-connections", "2"]
+    own = os.environ | environment(dataset, tmp_path)
+    with reference_server.start() as server:
+        run = subprocess.Popen([inspect, *command("talks", server.url, *more)], cwd=tmp_path, env=own)
+        while len(server.requests) < 15:
+            assert run.poll() is None
+            time.sleep(0.005)
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        again = [str(inspect), "eval-retry", str(the_log(tmp_path)), "--display", "none", "--log-dir", "logs"]
+        subprocess.run(again, cwd=tmp_path, env=own, check=True)
+        asked = Counter(json.dumps(r["messages"]) for r in server.requests)
+    assert sum(asked.values()) - len(asked) <= 2
+    assert len(run_in(the_log(tmp_path), open_release(dataset)).talks) == 4
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------
