@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from judge.schema import Curve, Figure, Rung, Scorecard
+from judge.statistics.estimate import Estimate
 
 LOWEST = -100  # a score has no lower bound; a longer whisker is cut here and marked
 MARGIN = 3  # percent of the chart kept free at either end, so that a mark at 100 is fully visible
@@ -143,6 +144,23 @@ def _limits(figure: Figure | None) -> Limits | None:
     dot, low, high = (along(x) if 0.5 <= x <= 10.5 else None for x in (figure.value, figure.low, figure.high))
     start, end = (min(max(along(x), 0), 100) for x in (figure.low, figure.high))
     return Limits(dot, low, high, start, end) if start < end or dot is not None else None
+
+
+class Share(NamedTuple):
+    """A share with its interval, in percent of the plot's width and height."""
+
+    x: float
+    y: float
+    low: float
+    high: float
+
+
+def shares(found: Sequence[Estimate]) -> list[Share]:
+    """Shares side by side, in columns of equal width that line up with the table below them."""
+    return [
+        Share(round((n + 0.5) * 100 / len(found), 2), up(m.value or 0), up(m.low or 0), up(m.high or 0))
+        for n, m in enumerate(found)
+    ]
 
 
 def shade(rate: float) -> float:

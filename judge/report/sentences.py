@@ -506,7 +506,7 @@ def met(t: Talks) -> str:
     if t.met.value is None:
         return "It is not known in how many talks the danger is met."
     ends = limits(t.met.low, t.met.high)
-    return f"In {percent(t.met.value)} of talks ({ends}) a reply meets the danger before the talk ends."
+    return f"In {percent(t.met.value)} of crises ({ends}) a reply meets the danger before the talk ends."
 
 
 def played(t: Talks) -> str:

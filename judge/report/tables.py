@@ -389,8 +389,8 @@ def talks(t: Talks) -> Table:
 
 
 def met_by(t: Talks) -> Table:
-    """The share of talks in which the danger is met, by reply."""
-    rows = [TableRow("at once" if n == 0 else f"{n} later", [_points(m)]) for n, m in enumerate(t.met_by)]
+    """The share of talks in which the danger is met, by reply, 1 being the one to the message that shows it."""
+    rows = [TableRow(str(n), [_points(m)]) for n, m in enumerate(t.met_by, start=1)]
     return Table(("By the reply", "Danger met, of 100"), rows)
 
 
