@@ -243,10 +243,16 @@ class Table(Entries):
         """Every entry's mean, (n,), if each unscored verdict were a fail, and if each were a pass. `values`: a field of
         `read`.
         """
+        heard, unscored = self._shares
+        known = np.where(self.scored, values, 0.0) * heard
+        return known, known + unscored
+
+    @cached_property
+    def _shares(self) -> tuple[Array, Array]:
+        """Of each entry's verdicts, the shares that a mean rests on, and that are unscored, (n,)."""
         count = np.maximum(self.repeats, 1)
         left = np.bincount(self.entry, np.isnan(self.earned), self.size) / count
-        known = np.where(self.scored, values, 0.0) * (1 - left)
-        return known, known + self.unscored / count
+        return 1 - left, self.unscored / count
 
     def mostly_scored(self, entries: Mask | Codes) -> bool:
         """Whether at most half of these entries' verdicts are unscored."""
