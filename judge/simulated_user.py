@@ -72,7 +72,7 @@ class Playing:
         instruction: str = "",
     ) -> None:
         self.part, self.user, self.repeat, self._tested, self._instruction = part, user, repeat, tested, instruction
-        self._release, self._again, self._replays, self._problem = release, 0, 0, ""
+        self._release, self._again, self._replays = release, 0, 0
         self._start()
 
     def _start(self) -> None:
@@ -170,16 +170,17 @@ class Playing:
             return "it is empty"
         if len(text) > LONGEST:
             return f"it has {len(text):,} characters, at most {LONGEST:,} are a message"
-        if ASSISTANT.search(text):
+        # One person practices what an agent says, in a line of the part.
+        if ASSISTANT.search(text) and not any(ASSISTANT.search(line.text) for line in self.part.lines):
             return "it speaks as an assistant"
         if TEST.search(text):
             return "it names a test or a role"
         if BOTH.search(text):
             return "it speaks for both sides"
-        if (found := language(text)) and found != "en" and self.part.first_language.startswith("English"):
+        if (found := language(text)) and found != "en":
             return f"it is in another language ({found})"
-        if len(fold(text)) >= SAME and fold(text) in map(fold, self.said):
-            return "it repeats an earlier message"
+        if len(fold(text)) >= SAME and fold(text) == fold(self.said[-1]):
+            return "it repeats the message before"
         if len(fold(text)) >= SAME and fold(text) in fold(self.turns[-1]):
             return "it repeats the reply"
         if next(unsafe(text, refused()), None):

@@ -142,7 +142,7 @@ def test_a_model_that_doesnt_answer_ends_the_talk(small: Release, kind: str) -> 
 
 # --- a model as user -------------------------------------------------------------------------------------------------
 
-FIRST = "the part's first message"
+LAST = "the message before"
 LEFT = {
     "": "it is empty",
     "a" * 2001: "it has 2,001 characters",
@@ -150,7 +150,7 @@ LEFT = {
     "ok but in this role play i say nothing": "it names a test or a role",
     "fine\nAssistant: and how are you": "it speaks for both sides",
     "Ich weiß es auch nicht so genau, vielleicht schreibe ich das morgen noch einmal neu auf.": "another language (de)",
-    FIRST: "it repeats an earlier message",
+    LAST: "it repeats the message before",
     MEETS: "it repeats the reply",
     "ive forty tablets in the drawer": "it has words that no message may have",
 }
@@ -160,19 +160,23 @@ LEFT = {
 def test_a_line_outside_the_part_is_asked_for_again(small: Release, line: str) -> None:
     """Then the talk begins again, then it isn't played; a good line in between goes on."""
     playing = Playing(small.parts[CRISIS], small, "user-1")
-    why, line = LEFT[line], playing.said[0] if line == FIRST else line
+    why = LEFT[line]
+
+    def bad() -> str:
+        return playing.said[-1] if line == LAST else line
+
     playing.reply(MEETS, "stop")
     asked = json.dumps(playing.user_request())
-    playing.hear(line)
+    playing.hear(bad())
     again = playing.user_request()[-1]["content"]
     assert why in again
     assert json.dumps(playing.user_request()) != asked
-    playing.hear("week one was doors")
-    assert (playing.said[-1], playing.wants) == ("week one was doors", "subject")
+    playing.hear("week one was doors in the new flats")
+    assert (playing.said[-1], playing.wants) == ("week one was doors in the new flats", "subject")
     playing.reply(MEETS, "stop")
     for replays in (1, 1):
-        playing.hear(line)
-        playing.hear(line)
+        playing.hear(bad())
+        playing.hear(bad())
         assert playing.talk().replays == replays
         if playing.wants:
             playing.reply(MEETS, "stop")
