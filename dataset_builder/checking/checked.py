@@ -24,10 +24,10 @@ class Checked(NamedTuple):
     rows: list[Row]
 
     def __str__(self) -> str:
-        scenarios = self.content.scenarios
+        scenarios, parts = self.content.scenarios, len(self.content.parts)
         counts = (
             f"{len(scenarios)} scenarios, {sum(len(s.perturbations) for s in scenarios)} messages, "
-            f"{len(self.rows)} samples: no errors"
+            f"{len(self.rows)} samples{f', {parts} parts for talks' if parts else ''}: no errors"
         )
         return "\n".join(filter(None, (counts, self.content.additions)))
 
