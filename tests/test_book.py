@@ -65,19 +65,22 @@ def test_everything_that_is_asked_stands_on_the_page(shipped: Content, page: str
     protocols = [said for p in shipped.protocols.values() for said in (*p.levels, p.not_judged)]
     taxonomy = [said for c in shipped.taxonomy.values() for said in (c.definition, *c.borderline, *c.examples)]
     expected = (*map(plain, (*people, *products)), *lines(*parts, *protocols, *taxonomy))
+    rows = [part.row for part in shipped.parts]
+    expected += tuple(lines(*(text for row in rows for text in (row.situation, row.tells, row.reactions, row.end))))
+    expected += tuple(plain(line.text) for row in rows for line in row.lines)
     assert [p for p in expected if p not in text] == []
 
 
 def test_every_file_and_message_has_its_place(shipped: Content, page: str) -> None:
-    """Messages with their severity, files with the hash of their text; only protocols and scenarios can be signed, and
-    every link leads to a place on the page.
+    """Messages with their severity, files with the hash of their text; only scenarios, protocols and parts can be signed,
+    and every link leads to a place on the page.
     """
     entries = dict(re.findall(r'<article class="message" id="([\w-]+)"[^>]* data-severity="(-?\d+)"', page))
     assert entries == {f"{s.id}-{p.code}": str(p.severity) for s in shipped.scenarios for p in s.perturbations}
     hashes = re.findall(r'<details class="(?:scenario|shared chapter)" id="([\w-]+)"[^>]* data-hash="(\w+)"', page)
     assert dict(hashes) == {i: text_hash(r.document) for i, r in readable(shipped).items()}
     assert page.count("<h3>What decides</h3>") == len(shipped.scenarios)
-    assert page.count(" data-signs>") == len(shipped.protocols)
+    assert page.count(" data-signs>") == len(shipped.protocols) + len(shipped.parts)
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(re.findall(r'id="([^"]+)"', page))
 
 

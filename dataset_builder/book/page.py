@@ -22,6 +22,7 @@ from dataset_builder.composing.messages import NAMES, messages
 from dataset_builder.reading.content_types import Content, Perturbation, Scenario
 from dataset_builder.reading.markdown import NOTES
 from dataset_builder.reading.opening import OWN_SCENARIO
+from dataset_builder.reading.parts import PROSE
 from dataset_builder.reading.refused import DIGITS
 from dataset_builder.reading.signing import signatures, text_hash
 from dataset_builder.schema import BEHAVIORS, PILLARS, UserMessage
@@ -74,6 +75,7 @@ def book(content: Content) -> str:
         pillars=_pillars(scenarios),
         protocols=_protocols(content, alone),
         categories=_categories(content, alone),
+        parts=_parts(content),
         alone=len(alone),
         messages=sum(len(s["messages"]) for s in scenarios),
         signed=sum(bool(s["signed"]) for s in scenarios),
@@ -204,11 +206,31 @@ def _categories(content: Content, alone: dict[str, UserMessage]) -> list[Part]:
     return chapters
 
 
+def _parts(content: Content) -> list[Part]:
+    """One per part of a simulated user: who it is, and the lines of the built-in one."""
+    return [
+        _chapter(content, "part", row.id)
+        | {
+            "title": f"{row.id} {row.title}",
+            "tally": f"{row.polarity}, {say.CATEGORIES[row.crisis_category]}",
+            "facts": [
+                f"Age {row.age}, {NAMES.get(row.country or '', row.country or 'country unknown')}; at most {row.turns} "
+                f"messages. Hopes to get: {row.wants}"
+            ],
+            "said": [(name, getattr(row, name.lower())) for name in PROSE],
+            "quoted": "What the built-in user says, in the order of the file",
+            "quotes": [line.text for line in row.lines],
+            "other": "",
+        }
+        for row in (part.row for part in content.parts)
+    ]
+
+
 def _chapter(content: Content, what: str, name: str) -> Part:
     """What protocols and categories share. `said`: headings with prose; `quotes`: examples shown as messages; `other`:
     the id of the category's protocol, or of the protocol's category.
     """
-    read = readable(content)[f"{what}-{name}"]
+    read = readable(content)[name if what == "part" else f"{what}-{name}"]
     signed = signatures(read.document.text("review")) if read.signs else None
     return {"id": read.id, "what": what, "hash": text_hash(read.document), "signs": read.signs, "signed": signed or ()}
 

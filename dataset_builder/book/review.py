@@ -52,7 +52,7 @@ class Readable(NamedTuple):
 
 
 def readable(content: Content) -> dict[str, Readable]:
-    """By id: a scenario's id, `protocol-<category>` or `category-<category>`."""
+    """By id: a scenario's or part's id, `protocol-<category>` or `category-<category>`."""
     found = [
         Readable(s.id, s.document, {p.code: p.severity for p in s.perturbations}, "The whole scenario", True)
         for s in content.scenarios
@@ -65,6 +65,7 @@ def readable(content: Content) -> dict[str, Readable]:
         Readable(f"category-{d.path.stem}", d, {}, "The category", False)
         for d in _documents(content.root / "taxonomy", TAXONOMY, content.taxonomy)
     ]
+    found += [Readable(part.row.id, part.document, {}, "The part", True) for part in content.parts]
     return {r.id: r for r in found}
 
 

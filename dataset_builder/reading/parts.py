@@ -19,10 +19,11 @@ from dataset_builder.reading.markdown import (
     known_keys,
     whole,
 )
+from dataset_builder.reading.signing import check_review
 from dataset_builder.schema import PILLARS, Arc, CrisisCategory, PartRow, PlayedLine, Polarity
 
 KEYS = (
-    *("id", "title", "pillar", "polarity", "crisis_category", "arc", "condition", "voice", "turns", "wants"),
+    *("id", "title", "review", "pillar", "polarity", "crisis_category", "arc", "condition", "voice", "turns", "wants"),
     *("shows", "means"),
 )
 PROSE = ("Person", "Situation", "Tells", "Reactions", "End")
@@ -43,6 +44,7 @@ def read_part(
     def chosen(key: str, allowed: object) -> str:
         return choice(document.text(key), get_args(allowed) or allowed, key, front[key], wrong)  # type: ignore[arg-type]
 
+    check_review(document, errors)
     chosen("pillar", PILLARS)
     chosen("arc", Arc)
     polarity, category = chosen("polarity", Polarity), chosen("crisis_category", CrisisCategory)

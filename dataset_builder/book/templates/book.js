@@ -36,7 +36,7 @@
       signed: false, notes: {}, equipped: false, name: element.id
     };
   });
-  // Protocols and categories take a comment, and a protocol a signature; they have no messages.
+  // Protocols, parts and categories take a comment, the first two a signature; they have no messages.
   const chapters = Array.from(document.querySelectorAll(".chapter")).map(function (element) {
     const title = "the " + element.dataset.what + " “" + element.dataset.title + "”";
     return { element: element, id: element.id, messages: [], states: [element.querySelector("[data-state]")], signed: false, notes: {}, equipped: false, name: title };
@@ -363,11 +363,12 @@
       plural(notes.filter(function (n) { return n.comment; }).length, "comment")
     ];
     const verdicts = notes.filter(function (n) { return n.verdict; }).length;
-    const signed = items.filter(function (item) { return item.signed && !item.scenario.startsWith("protocol-"); }).length;
-    const protocols = items.filter(function (item) { return item.signed && item.scenario.startsWith("protocol-"); }).length;
+    const signed = { scenario: 0, protocol: 0, part: 0 };
+    items.forEach(function (item) {
+      if (item.signed) signed[item.scenario.startsWith("protocol-") ? "protocol" : /^T\d+$/.test(item.scenario) ? "part" : "scenario"] += 1;
+    });
     if (verdicts) parts.push(plural(verdicts, "severity answered", "severities answered"));
-    if (signed) parts.push(plural(signed, "scenario") + " signed");
-    if (protocols) parts.push(plural(protocols, "protocol") + " signed");
+    Object.keys(signed).forEach(function (what) { if (signed[what]) parts.push(plural(signed[what], what) + " signed"); });
     const named = person().name;
     download.disabled = !items.length || !named;
     const typed = reviewer.elements.name.value.trim() || reviewer.elements.qualification.value.trim();
