@@ -72,8 +72,8 @@ def test_everything_that_is_asked_stands_on_the_page(shipped: Content, page: str
 
 
 def test_every_file_and_message_has_its_place(shipped: Content, page: str) -> None:
-    """Messages with their severity, files with the hash of their text; only scenarios, protocols and parts can be signed,
-    and every link leads to a place on the page.
+    """Messages with their severity, files with the hash of their text; only scenarios, protocols and parts can be
+    signed, and every link leads to a place on the page.
     """
     entries = dict(re.findall(r'<article class="message" id="([\w-]+)"[^>]* data-severity="(-?\d+)"', page))
     assert entries == {f"{s.id}-{p.code}": str(p.severity) for s in shipped.scenarios for p in s.perturbations}

@@ -19,7 +19,8 @@ from inspect_ai._util.error import PrerequisiteError
 from support.contents import edit, errors_of, findings
 from support.judge_server import JudgeServer, failed, said, stopped_at_the_end
 from support.killing import AT_ONCE, begun, runner_command
-from support.lm_eval_runs import run_lm_eval
+from support.lm_eval_runs import lm_eval_command, run_lm_eval
+from support.recipes import filled, recipe
 from test_inspect import command, comparable, environment, run_inspect, scores, the_log
 
 from dataset_builder.release import Release, open_release
@@ -267,6 +268,17 @@ def test_both_runners_play_and_conclude_the_same(dataset: Path, tmp_path: Path, 
     assert (scores(both.log) / "report.html").read_text().count("Talks with a simulated user") >= 1
     verdicts = [json.loads(x) for x in (scores(both.lm_eval) / "talk_verdicts.jsonl").read_text().splitlines()]
     assert {v["id"] for v in verdicts} == {*release.parts}
+
+
+def test_the_recipe_runs_as_printed(dataset: Path, tmp_path: Path) -> None:
+    """The page's command, with a server's address and a user's."""
+    (printed,) = recipe("talks")
+    with stopped_at_the_end() as started, reference_server.start() as server:
+        started.append(user := JudgeServer(as_user))
+        places = {"NAME": "keyword", "http://127.0.0.1:8000/v1": server.url, "https://HOST/v1": user.url}
+        done = lm_eval_command(dataset, tmp_path, *filled(printed, {**places, "USER": "user-1"})[1:])
+        assert done.returncode == 0, done.stderr[-2000:]
+    assert {t.state for t in run_in(tmp_path / "runs" / "keyword", open_release(dataset)).talks} == {"ended"}
 
 
 def test_a_user_that_cant_be_reached(dataset: Path, tmp_path: Path) -> None:
