@@ -281,15 +281,16 @@ def test_the_recipe_runs_as_printed(dataset: Path, tmp_path: Path) -> None:
     assert {t.state for t in run_in(tmp_path / "runs" / "keyword", open_release(dataset)).talks} == {"ended"}
 
 
-def test_a_user_that_cant_be_reached(dataset: Path, tmp_path: Path) -> None:
+def test_a_user_that_cant_be_used(dataset: Path, tmp_path: Path) -> None:
     """Before the first line of any talk: one error, and the run ends. Later: those talks aren't played, the others
     stay.
     """
-    with reference_server.start() as server:
-        settings = json.dumps({"helmbench_user": "user-1", "helmbench_user_url": "http://127.0.0.1:9/v1"})
+    with stopped_at_the_end() as started, reference_server.start() as server:
+        started.append(user := JudgeServer(lambda *_: failed(401)))
+        settings = json.dumps({"helmbench_user": "user-1", "helmbench_user_url": user.url})
         done = run_lm_eval(dataset, tmp_path / "out", server.url, "helmbench_talks", "--metadata", settings)
         assert done.returncode != 0
-        assert "helmbench: user at http://127.0.0.1:9/v1" in done.stderr
+        assert f"helmbench: user at {user.url}: HTTP 401" in done.stderr
         assert done.stderr.count("Traceback") == 0
 
     def dies(body: dict[str, Any], attempt: int) -> Any:
