@@ -13,8 +13,9 @@ from judge.replies.script import ChatMessages
 from judge.replies.talks import BUILT_IN, to_subject
 from judge.rules.answers import conduct
 from judge.simulated_user import Playing, estimated
+from lm_eval_tasks.helmbench.layer import Layer
 from lm_eval_tasks.helmbench.task import HelmbenchTask, log
-from lm_eval_tasks.helmbench.user_model import user_of
+from lm_eval_tasks.helmbench.user_model import UserModel, user_of
 
 
 class TalksTask(HelmbenchTask):
@@ -45,8 +46,15 @@ class TalksTask(HelmbenchTask):
         layer = self._layer
         if layer is None or self._template is None:
             raise SystemExit(f"{self.config.task}: talks need --apply_chat_template and a chat model")
-        cache = getattr(layer.cache.db, "filename", None)
-        user = user_of(self.config.metadata, cache)
+        with user_of(self.config.metadata, getattr(layer.cache.db, "filename", None)) as user:
+            begun = self._play(layer, user)
+        self._keep_ends(layer)
+        for i, one in begun:
+            i.arguments = (*i.args[:2], {**i.args[2], "talk": one.talk().model_dump(mode="json")})
+        return super(HelmbenchTask, self).apply_filters()
+
+    def _play(self, layer: Layer, user: UserModel | None) -> list[tuple[Instance, Playing]]:
+        """Every talk, played, with its first request."""
         name = user.model if user else BUILT_IN
         playing: list[tuple[Instance, Playing]] = []
         for i in self.instances:
@@ -72,10 +80,7 @@ class TalksTask(HelmbenchTask):
                     i.resps.append(ended.text)
                     self._instances.append(i)
                     one.reply(ended.text, ended.finish)
-        self._keep_ends(layer)
-        for i, one in begun:
-            i.arguments = (*i.args[:2], {**i.args[2], "talk": one.talk().model_dump(mode="json")})
-        return super(HelmbenchTask, self).apply_filters()
+        return begun
 
     def _asked(self, last: Instance, one: Playing) -> Instance:
         """The request for a talk's next reply."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ class UserModel:
         SystemExit: a server's model without an address, or an address that can't be used.
     """
 
-    def __init__(self, metadata: Mapping[str, Any], where: Path | None) -> None:
+    def __init__(self, metadata: Mapping[str, Any], where: Path) -> None:
         self.name, url = str(metadata["helmbench_user"]), metadata.get("helmbench_user_url")
         self.model = local.model_of(self.name)
         if not local.is_local(self.name) and not url:
@@ -42,9 +42,7 @@ class UserModel:
             self._endpoint = Endpoint(str(url), who="user") if url else None
         except ValueError as error:
             raise SystemExit(f"helmbench: helmbench_user_url: {error}") from None
-        self._kept = None if where else tempfile.TemporaryDirectory(prefix="helmbench-user-")
-        self._where = where or Path(self._kept.name if self._kept else "")
-        self._heard = False
+        self._where, self._heard = where, False
 
     def speak(self, waiting: Sequence[Playing]) -> None:
         """Gives every talk that waits for its user the next message, or why there is none.
@@ -80,8 +78,15 @@ class UserModel:
         return JudgeRequest(hashlib.sha256(key.encode()).hexdigest()[:32], body, (), "", text=True)
 
 
-def user_of(metadata: Mapping[str, Any], cache: str | None) -> UserModel | None:
-    """The user model of a run, or None for the built-in user. `cache`: lm-eval's; the answers are next to it."""
+@contextmanager
+def user_of(metadata: Mapping[str, Any], cache: str | None) -> Iterator[UserModel | None]:
+    """The user model of a run, or None for the built-in user. `cache`: lm-eval's; the answers are next to it, and
+    without one they are kept for this run only.
+    """
     if metadata.get("helmbench_user", BUILT_IN) == BUILT_IN:
-        return None
-    return UserModel(metadata, Path(f"{cache}.users") if cache else None)
+        yield None
+    elif cache:
+        yield UserModel(metadata, Path(f"{cache}.users"))
+    else:
+        with tempfile.TemporaryDirectory(prefix="helmbench-user-") as folder:
+            yield UserModel(metadata, Path(folder))
