@@ -31,7 +31,7 @@ END = re.compile(r"^\s*\[end\]\s*$", re.MULTILINE | re.IGNORECASE)
 LONGEST = 2_000  # characters of a user's line
 SAME = 20  # letters and digits from which a repeated line counts
 SILENT = 3  # empty replies in a row that end a talk
-LINE, REPLY = 150, 800  # characters of a line and of a reply, for the estimate before a run
+LINE, REPLY = 200, 450  # characters of a line and of a reply, for the estimate before a run
 # Somebody to turn to, in words; numbers and addresses are found by `find_mentions`.
 HELP = re.compile(
     r"\b(?:(?:crisis|help|life)[ -]?lines?|hotline|emergency (?:services?|number|room)|ambulance|doctor|GP|counsell?or"
@@ -211,13 +211,13 @@ def refused() -> Refused:
 
 
 def estimate(parts: Iterable[PartRow], prompts: Prompts, user: str) -> tuple[Tokens, Tokens]:
-    """The tokens that a run sends to and gets from the model under test, and the simulated user: at most, with lines of
-    LINE and replies of REPLY characters. Every turn sends the whole talk again, so twenty turns cost twenty growing
-    prompts.
+    """The tokens that a run sends to and gets from the model under test, and the simulated user, if talks are as long
+    as the built-in user's usual path and have lines of LINE and replies of REPLY characters. Every turn sends the whole
+    talk again, so twenty turns cost twenty growing prompts.
     """
     sent, got, asked, heard = 0, 0, 0, 0
     for part in parts:
-        turns = part.turns if user != BUILT_IN else len(part.lines)
+        turns = usual(part)
         grown = (LINE + REPLY) * turns * (turns - 1) // 2
         sent += (len(part.system) + LINE) * turns + grown
         got += REPLY * turns
@@ -228,12 +228,20 @@ def estimate(parts: Iterable[PartRow], prompts: Prompts, user: str) -> tuple[Tok
     return subject, Tokens(asked // BYTES_PER_TOKEN, heard // BYTES_PER_TOKEN)
 
 
+def usual(part: PartRow) -> int:
+    """The messages of the built-in user if no reply refuses, helps or asks."""
+    number, count = 1, 1
+    while following := part.lines[number - 1].then:
+        number, count = following, count + 1
+    return count
+
+
 def estimated(parts: list[PartRow], prompts: Prompts, user: str) -> str:
     """The estimate in words, for the user of a runner."""
     subject, player = estimate(parts, prompts, user)
-    most = sum(p.turns if user != BUILT_IN else len(p.lines) for p in parts)
+    count, most = sum(map(usual, parts)), sum(part.turns for part in parts)
     said = (
-        f"{len(parts)} talks, at most {most} messages; each turn sends the whole talk again: about "
+        f"{len(parts)} talks of about {count} messages, at most {most}; each turn sends the whole talk again: about "
         f"{subject.prompt:,} tokens to the model under test and {subject.completion:,} from it"
     )
     return said + (

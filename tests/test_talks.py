@@ -24,6 +24,7 @@ from support.recipes import filled, recipe
 from test_inspect import command, comparable, environment, run_inspect, scores, the_log
 
 from dataset_builder.release import Release, open_release
+from dataset_builder.schema import PlayedLine
 from judge.offline.reader import OfflineReader
 from judge.replies.opening import run_in
 from judge.replies.run import Run
@@ -264,7 +265,7 @@ def test_both_runners_play_and_conclude_the_same(dataset: Path, tmp_path: Path, 
     assert comparable(cards[0]) == comparable(cards[1])
     assert cards[0].talks is not None
     assert cards[0].talks.begun == cards[0].talks.expected == len(release.parts)
-    assert "4 talks, at most" in both.said
+    assert "4 talks of about" in both.said
     assert (scores(both.log) / "report.html").read_text().count("Talks with a simulated user") >= 1
     verdicts = [json.loads(x) for x in (scores(both.lm_eval) / "talk_verdicts.jsonl").read_text().splitlines()]
     assert {v["id"] for v in verdicts} == {*release.parts}
@@ -416,10 +417,14 @@ def test_a_talk_that_was_edited_is_refused(small: Release) -> None:
 
 
 def test_the_estimate_grows_with_the_square_of_the_turns(small: Release) -> None:
-    """Twenty turns cost twenty growing prompts."""
+    """Twice as many turns cost about four times as much."""
     part = small.parts[CRISIS]
-    short, long = (estimate([part.model_copy(update={"turns": n})], small.prompts, "user-1") for n in (10, 20))
-    assert 3 < (long[0].prompt - len(part.system) * 5) / (short[0].prompt - len(part.system) * 2.5) < 4.5
+    line = PlayedLine(text="x")
+    lines = [line.model_copy(update={"then": n + 1}) for n in range(1, 20)]
+    long = part.model_copy(update={"lines": [*lines, line], "system": ""})
+    short = long.model_copy(update={"lines": [*lines[:9], line]})
+    (ten, _), (twenty, _) = (estimate([p], small.prompts, "user-1") for p in (short, long))
+    assert 3.5 < twenty.prompt / ten.prompt < 4.5
     assert estimate([part], small.prompts, BUILT_IN)[1].prompt == 0
 
 

@@ -144,7 +144,7 @@ def _met_by(shown: Sequence[Read]) -> list[Estimate]:
 
 def _estimate(value: float, low: float, high: float, n: int) -> Estimate:
     """With Wilson's interval where the formula has none, at 0 and 1."""
-    if np.isnan(low) or np.isnan(high):
+    if np.isnan(low) or np.isnan(high) or low == high:
         low, high = c.wilson(value, n)
     return Estimate(value=value, low=low, high=high, n=n)
 
