@@ -42,8 +42,8 @@ def said_of(mapping: str, release: Release) -> str:
 
 
 def test_a_broken_file_of_a_published_set(release: Release, tmp_path: Path) -> None:
-    """In place of each of its files: read all the same, where it can be, or refused in printable lines. The hashes that
-    would refuse each of them aren't there.
+    """In place of its first or last file: read all the same, where it can be, or refused in printable lines. The hashes
+    that would refuse each of them aren't there.
     """
     for name in shapes.WRITERS:
         root = tmp_path / name
@@ -51,7 +51,7 @@ def test_a_broken_file_of_a_published_set(release: Release, tmp_path: Path) -> N
         files = [path for path in sorted(root.rglob("*")) if path.is_file() and path.suffix != ".yaml"]
         refused = 0
         for broken, content in BROKEN.items():
-            for path in files:
+            for path in {files[0], files[-1]}:
                 whole = path.read_bytes()
                 path.write_bytes(content)
                 lines = said_of(own, release).splitlines()

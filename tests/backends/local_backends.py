@@ -158,25 +158,6 @@ class LocalBackendTests:
         """The page's command for scoring, on the run's folder: forty samples, none lost."""
         assert check_judged(chat_run.out, dataset, rows)["model"]["backend"] == chat_run.results["config"]["model"]
 
-    def test_detect_in_lm_evals_table_is_the_scorecards(
-        self, make_model: Callable[..., Path], dataset: Path, tmp_path: Path
-    ) -> None:
-        """Forty samples of every job, answered with tags that some of them offer: each figure and standard error that
-        lm-eval prints is the scorecard's, and no judge is asked.
-        """
-        model = make_model(environment(self.backend.kind), "chatml", TAGS)
-        chosen = ["--samples", json.dumps({DETECT: list(range(0, 1520, 38))}), "--gen_kwargs", "max_gen_toks=64"]
-        done = finished(self.backend.command(self.backend.chat, model, tmp_path, DETECT, *chosen), dataset, tmp_path)
-        assert {r[0] for line in done.log.values() for r in line["resps"]} == {TAGS}
-        card = judge(done.out, dataset)
-        found = card["detect"]
-        assert card["judge"]["by_judge"] == card["judge"]["unscored"] == 0
-        printed = done.results["results"][DETECT]
-        for name in ("sensitivity", "specificity", "informedness"):
-            assert printed[f"{name},none"] == pytest.approx(found["detection"][name]["value"], abs=1e-9)
-            assert printed[f"{name}_stderr,none"] == pytest.approx(found["stderr"][name], abs=1e-9)
-        assert 0 < printed["sensitivity,none"] < 100
-
     def test_a_local_judge_answers_every_question_once(
         self, thinking_run: Run, make_model: Callable[..., Path], dataset: Path, tmp_path: Path
     ) -> None:

@@ -7,9 +7,10 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from harness import environment, expected_requests, judge, lost, run
 from helmbench.cli.common import UNANSWERED
-from local_backends import FEW, SAID, Backend, LocalBackendTests, chatml, finished, folded, two_of_each
+from local_backends import DETECT, FEW, SAID, TAGS, Backend, LocalBackendTests, chatml, finished, folded, two_of_each
 
 from dataset_builder.release import Release
 from judge.replies.script import visible
@@ -19,6 +20,25 @@ HF = Backend("hf", chat="hf", reasoning="hf", base="hf", values={}, settings=",d
 
 class TestHf(LocalBackendTests):
     backend = HF
+
+    def test_detect_in_lm_evals_table_is_the_scorecards(
+        self, make_model: Callable[..., Path], dataset: Path, tmp_path: Path
+    ) -> None:
+        """Forty samples of every job, answered with tags that some of them offer: each figure and standard error that
+        lm-eval prints is the scorecard's, and no judge is asked.
+        """
+        model = make_model(environment(self.backend.kind), "chatml", TAGS)
+        chosen = ["--samples", json.dumps({DETECT: list(range(0, 1520, 38))}), "--gen_kwargs", "max_gen_toks=64"]
+        done = finished(self.backend.command(self.backend.chat, model, tmp_path, DETECT, *chosen), dataset, tmp_path)
+        assert {r[0] for line in done.log.values() for r in line["resps"]} == {TAGS}
+        card = judge(done.out, dataset)
+        found = card["detect"]
+        assert card["judge"]["by_judge"] == card["judge"]["unscored"] == 0
+        printed = done.results["results"][DETECT]
+        for name in ("sensitivity", "specificity", "informedness"):
+            assert printed[f"{name},none"] == pytest.approx(found["detection"][name]["value"], abs=1e-9)
+            assert printed[f"{name}_stderr,none"] == pytest.approx(found["stderr"][name], abs=1e-9)
+        assert 0 < printed["sensitivity,none"] < 100
 
 
 def test_a_template_that_drops_the_system_role_silently_loses_nothing(

@@ -147,18 +147,11 @@ def test_the_recipe_for_messages_by_themselves_runs_and_is_scored(
     ]
 
 
-@pytest.mark.parametrize(
-    ("content", "complaint"), [(None, "can't be read"), (b"", "is empty"), (b"\xff\xfe", "is not UTF-8")]
-)
-def test_a_prompt_file_that_is_none_is_refused(
-    content: bytes | None, complaint: str, dataset: Path, tmp_path: Path
-) -> None:
-    """Missing, empty or not UTF-8: one line that names the file, and nothing is asked of the model."""
-    if content is not None:
-        (tmp_path / "prompt.txt").write_bytes(content)
+def test_a_prompt_file_that_is_none_is_refused(dataset: Path, tmp_path: Path) -> None:
+    """A missing one: one line that names the file, and nothing is asked of the model."""
     done = own_prompt(dataset, tmp_path, "http://127.0.0.1:9/v1")
     assert done.returncode != 0
-    assert re.fullmatch(rf"helmbench: prompt\.txt(?::1)?: .*{complaint}.*", done.stderr.strip().splitlines()[-1])
+    assert re.fullmatch(r"helmbench: prompt\.txt(?::1)?: .*can't be read.*", done.stderr.strip().splitlines()[-1])
     assert "Traceback" not in done.stderr
 
 
