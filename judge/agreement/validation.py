@@ -158,9 +158,8 @@ def asking(what: LabeledSet, release: Release) -> Release:
     """The release, with the set's own question, and the criteria of whole talks, among its criteria."""
     own = {} if what.question is None else {what.question.criterion: what.question}
     view = replace(release)
-    view.__dict__.update(  # cached properties
-        rows=release.rows, criteria={**release.criteria, **release.talk_criteria, **own}
-    )
+    view.__dict__.update(release.__dict__)  # what was read stays read
+    view.__dict__["criteria"] = {**release.criteria, **release.talk_criteria, **own}
     return view
 
 

@@ -151,8 +151,8 @@ def _talks(path: Path, release: Release) -> list[Talk]:
     found = []
     for number, line in _logged(path):
         asked = line.get("arguments")
-        notes = [v.get("arg_2") for v in asked.values() if isinstance(v, dict)] if isinstance(asked, dict) else []
-        own = [note["talk"] for note in notes if isinstance(note, dict) and "talk" in note]
+        requests = [v for v in asked.values() if isinstance(v, dict)] if isinstance(asked, dict) else []
+        own = [request["arg_3"] for request in requests if "arg_3" in request]
         if not own:
             raise RunError(f"{shown(path)}:{number}: has no talk; the run did not finish it")
         found += [read_talk(record, f"{shown(path)}:{number}", release) for record in own]

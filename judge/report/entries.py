@@ -320,8 +320,9 @@ def _finding(row: Sample, v: Verdict, replies: int, hidden: bool) -> Finding:
         label=_label(v),
         severity="" if severity is None else whole(severity),
         reply=reply,
-        where=behavior_title(v.behavior)
-        + (", the whole" if v.turn == WHOLE else "" if replies == 1 else f", reply {reply} of {replies}"),
+        where="the whole talk"
+        if v.turn == WHOLE
+        else behavior_title(v.behavior) + ("" if replies == 1 else f", reply {reply} of {replies}"),
         details=tuple((term, text) for term, text in details if text),
         evidence=((WITHHELD,) if v.evidence else ()) if hidden else tuple(inert(e[:SHOWN]) for e in v.evidence),
     )

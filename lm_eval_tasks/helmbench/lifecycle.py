@@ -124,8 +124,7 @@ class Ending:
         ours = task_name in self.tasks
         for arguments in (a for sample in samples if ours for a in sample["arguments"]):  # lm-eval changes them
             self._replies += 1
-            note = arguments[2] if len(arguments) > 2 else {}
-            completion = Completion("", **{k: v for k, v in note.items() if k != "talk"})
+            completion = Completion("", **arguments[2]) if len(arguments) > 2 else Completion("")
             if completion.failed:
                 self._missing[completion.reason] += 1
         self._samples(task_name=task_name, samples=samples)

@@ -50,7 +50,7 @@ class TalksTask(HelmbenchTask):
             begun = self._play(layer, user)
         self._keep_ends(layer)
         for i, one in begun:
-            i.arguments = (*i.args[:2], {**i.args[2], "talk": one.talk().model_dump(mode="json")})
+            i.arguments = (*i.args, one.talk().model_dump(mode="json"))  # logged behind how the request ended
         return super(HelmbenchTask, self).apply_filters()
 
     def _play(self, layer: Layer, user: UserModel | None) -> list[tuple[Instance, Playing]]:

@@ -38,11 +38,11 @@ def name_of(user: Model | None) -> str:
 @solver
 def talk(dataset: str, condition: str | None = None, instruction: str = "") -> Solver:
     """Plays a part to its end. The record is stored after every reply: an interrupted sample shows how far it got."""
+    tested = read_prompt(Path(condition), ()) if condition else None
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         found, user = release(dataset), player()
         part = found.parts[str(state.sample_id)]
-        tested = read_prompt(Path(condition), ()) if condition else None
         playing = Playing(part, found, name_of(user), state.epoch - 1, tested, instruction)
         while wants := playing.wants:
             if wants == "subject":
