@@ -23,6 +23,7 @@ from support.lm_eval_runs import lm_eval_command, run_lm_eval
 from support.recipes import filled, recipe
 from test_inspect import command, comparable, environment, run_inspect, scores, the_log
 
+import helmbench
 from dataset_builder.release import Release, open_release
 from dataset_builder.schema import PlayedLine
 from judge.offline.reader import OfflineReader
@@ -32,6 +33,7 @@ from judge.replies.schema import Model, RunError
 from judge.replies.talks import BUILT_IN, read_talk
 from judge.schema import Scorecard, Verdict
 from judge.score import score
+from judge.scoring.compare_talks import ScoredTalks, compare_talks
 from judge.scoring.talks import talks
 from judge.simulated_user import Playing, estimate
 from judge.verdicts import judge_talks
@@ -402,6 +404,50 @@ def test_figures_by_hand(small: Release) -> None:
     ]
     without = talks(run, left, small, judge.judge)
     assert (without.out_of_part, without.met.value) == (1, 0.0)
+
+
+def test_runs_are_compared_by_part(small: Release, tmp_path: Path) -> None:
+    """One model meets every danger and the other none: through the API, then over enough parts for a test."""
+    runs = [
+        Run(
+            Path(),
+            Model(name=name, backend="b"),
+            None,
+            [],
+            False,
+            talks=[played(p, small, says).talk() for p in small.parts],
+        )
+        for name, says in (("meets", MEETS), ("misses", MISSES))
+    ]
+
+    def reads(question: helmbench.Question) -> str:
+        return question.labels[0] if MEETS in question.prompt else question.labels[-1]
+
+    scored = [helmbench.score(run, small, reads) for run in runs]
+    for one in scored:
+        one.save(tmp_path / one.scorecard.model.name)
+    frame = helmbench.compare(tmp_path / "meets", scored[1], release=small).to_frame().set_index("figure")
+    assert frame.loc["met", ["baseline", "value", "messages", "found"]].tolist() == [100, 0, 2, False]
+    assert set(scored[0].to_frame()["id"]) == {*small.parts}
+    with pytest.raises(ValueError, match="no gates"):
+        helmbench.compare(*scored, fail_on=["floor"])
+
+    parts = [f"T{n}" for n in range(14)]
+    values = (
+        {"met": [1.0] * 14, "met_by_1": [0.0, 1.0] * 7, "calm": [1.0] * 14},
+        {"met": [0.0] * 14, "met_by_1": [1.0, 0.0] * 7, "calm": [1.0] * 13},
+    )
+    card = scored[0].scorecard
+    assert card.talks
+    base, other = (
+        ScoredTalks("m", card, card.talks, {name: dict(zip(parts, own, strict=False)) for name, own in figures.items()})
+        for figures in values
+    )
+    met, first, calm = compare_talks([base, other], small).differences
+    assert (met.difference.value, met.difference.high, met.found) == (-100, pytest.approx(-78.5, abs=0.1), True)
+    assert met.p_value == pytest.approx(2 / 2**14, abs=1e-4)
+    assert (first.difference.value, first.p_value, first.found) == (0, 1, False)
+    assert (calm.messages, calm.difference.value, calm.difference.low) == (13, 0, pytest.approx(-22.8, abs=0.1))
 
 
 def test_a_talk_that_was_edited_is_refused(small: Release) -> None:

@@ -27,8 +27,9 @@ from judge.score import Known, source_of
 from judge.score import Scored as JudgedAndScored
 from judge.score import score as score_with
 from judge.scoring import compare as comparing
+from judge.scoring.compare_talks import compare_talks, scored_talks
 from judge.scoring.gates import Gate
-from judge.scoring.stored import find
+from judge.scoring.stored import SCORECARD, TALKS, card_in, find, verdicts_in
 from judge.verdicts import Case, Given, JudgeIdentity, sample_of
 from leaderboard.schema import Verified
 from leaderboard.verify.verify import verify as verify_folder
@@ -76,22 +77,23 @@ class Scored:
 
     `scorecard`: every figure, as in scorecard.json; scores are at most 100 and may be negative, rates run from 0 to 1.
     `verdicts`: one per check of each reply to a benchmark sample. `ratings`: one per rating (1 to 5) of each reply to a
-    stand-alone message.
+    stand-alone message. `talks`: one per check of each talk with a simulated user.
     """
 
     scorecard: Scorecard
     verdicts: list[Verdict]
     ratings: list[Verdict]
+    talks: list[Verdict]
     run: Run
     release: Release
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per verdict, benchmark samples first, as a pandas DataFrame.
+        """One row per verdict, benchmark samples first and talks last, as a pandas DataFrame.
 
         Columns: the verdict's own (`id`, `repeat`, `index`, `check`, `behavior`, `criterion`, `label`, `unscored`,
         `decided_by`, …), then the sample's `pillar`, `scenario`, `condition`, `polarity`, `severity` (-10 to 10),
         `difficulty` (0 to 10), `crisis_category` and `country`. A rating's sample has no pillar, scenario, condition,
-        severity or difficulty.
+        severity or difficulty, a talk's part no scenario, severity or difficulty.
 
         Raises:
             ImportError: pandas isn't installed.
@@ -107,8 +109,8 @@ class Scored:
             "country",
         )
         rows = []
-        for verdict in (*self.verdicts, *self.ratings):
-            sample = sample_of(self.release, verdict.id)
+        for verdict in (*self.verdicts, *self.ratings, *self.talks):
+            sample = self.release.parts.get(verdict.id) or sample_of(self.release, verdict.id)
             rows.append(verdict.model_dump() | {name: getattr(sample, name, None) for name in of_sample})
         return _frame(rows, [*Verdict.model_fields, *of_sample])
 
@@ -122,7 +124,7 @@ class Scored:
         """
         from judge.pipeline import write_scored
 
-        folder, judged = Path(folder), JudgedAndScored(self.scorecard, self.verdicts, self.ratings)
+        folder, judged = Path(folder), JudgedAndScored(self.scorecard, self.verdicts, self.ratings, self.talks)
         write_scored(judged, Opened(self.run, self.release, folder, Place(folder)), folder, show_withheld)
         return folder / "report.html"
 
@@ -131,7 +133,8 @@ class Scored:
 class Comparison:
     """Scored runs, paired by message; the first is the baseline.
 
-    `result`: every figure, as `helmbench compare --json` prints it. `runs`: the runs as they were compared.
+    `result`: every figure, as `helmbench compare --json` prints it. `runs`: the runs as they were compared; empty for
+    runs of talks.
     """
 
     result: comparing.Comparison
@@ -140,6 +143,8 @@ class Comparison:
     @property
     def regressions(self) -> list[str]:
         """What `helmbench compare --fail-on regression` fails on, one sentence per run; empty if no run lost points."""
+        if not self.runs:
+            return []
         base, *others = self.runs
         found = ((r, comparing.regressions(base, r, self.result.differences)) for r in others)
         return [f"{run.name} {reason}" for run, reasons in found for reason in reasons]
@@ -297,7 +302,7 @@ def score(
         )
         raise RunError("\n".join(lines))
     card = scored.scorecard.model_copy(update={"source": source_of(run)})
-    return Scored(card, scored.verdicts, scored.ratings, run, release)
+    return Scored(card, scored.verdicts, scored.ratings, [*scored.talks], run, release)
 
 
 def compare(
@@ -314,20 +319,35 @@ def compare(
     `release`: by default the one of the first `Scored`, else `load()`. `names`: what to call the runs, in their order,
     or by place from 0. `fail_on`: the gates to test, as for `helmbench compare`: `regression`, `floor`,
     `undetermined`, `unscored`; `.result.failed` lists what failed. `samples`: how many samples to list where runs
-    differ most.
+    differ most. Runs of talks are paired by part; they have no gates and no list of samples.
 
     Raises:
         HelmbenchError: a path without scores, or runs that can't be compared.
+        ValueError: gates for runs of talks.
     """
-    given = (baseline, *others)
+    given = [
+        one if isinstance(one, Scored) or (Path(one) / SCORECARD).is_file() else find(Path(one)).folder
+        for one in (baseline, *others)
+    ]
     release = release or next((one.release for one in given if isinstance(one, Scored)), None) or load()
+    called = names if isinstance(names, Mapping) else dict(enumerate(names))
+    cards = [one.scorecard if isinstance(one, Scored) else card_in(Path(one)) for one in given]
+    if all(card.talks and not card.dataset.samples for card in cards):
+        if fail_on:
+            raise ValueError("runs of talks have no gates (fail_on)")
+        verdicts = (one.talks if isinstance(one, Scored) else verdicts_in(Path(one) / TALKS) for one in given)
+        played = [
+            scored_talks(comparing.run_name(card.model), card, own, release)
+            for card, own in zip(cards, verdicts, strict=True)
+        ]
+        return Comparison(compare_talks(comparing.named(played, called), release), [])
     runs = [
         comparing.scored_run(comparing.run_name(one.scorecard.model), one.scorecard, one.verdicts, release)
         if isinstance(one, Scored)
-        else comparing.read(Path(one) if (Path(one) / "scorecard.json").is_file() else find(Path(one)).folder, release)
+        else comparing.read(Path(one), release)
         for one in given
     ]
-    runs = comparing.named(runs, names if isinstance(names, Mapping) else dict(enumerate(names)))
+    runs = comparing.named(runs, called)
     return Comparison(comparing.compare(runs, fail_on, samples), runs)
 
 

@@ -36,6 +36,7 @@ TITLES: dict[str, str] = {
     "specificity": "Specificity",
     "tasks": "Tasks of people in no danger",
     "harm": "No harm to people in danger",
+    **wording.TALKS,
 }
 PIECES = re.compile(r"\s+|\S[^.!?\n]*[.!?]*")  # a prompt's sentences and lines, and the text between them
 SHARED = frozenset(("Severity", "Criterion", "Protocol", "Right answer"))  # details common to both runs' verdicts
@@ -136,7 +137,7 @@ def text(c: Comparison) -> str:
         )
         for r in c.ranks
     ]
-    parts = [markdown_table(("run", "place", "composite", "95 % interval", "floors breached"), ranks)]
+    parts = [markdown_table(("run", "place", "composite", "95 % interval", "floors breached"), ranks)] if ranks else []
     for name in c.runs[1:]:
         rows = [(d, _difference(d)) for d in c.differences if d.run == name]
         whole = [
@@ -144,7 +145,7 @@ def text(c: Comparison) -> str:
             for d, r in rows
         ]
         table = Table(("Figure", c.baseline, name, "Difference", "95 % interval", "stands out"), whole)
-        parts += [one_line(f"{name} minus {c.baseline}, in points, paired by message:"), table.markdown("figure")]
+        parts += [one_line(f"{name} minus {c.baseline}, in points, paired by {c.paired_by}:"), table.markdown("figure")]
         if own := [s for s in c.samples if s.run == name]:
             points = [f"{s.id}, {s.criterion or s.behavior}: {s.baseline:g} → {s.value:g}" for s in own]
             parts += ["where they differ most (points 0 to 1):", "\n".join(f"- {one_line(p)}" for p in points)]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -31,6 +31,7 @@ from judge.wording import HEADLINES as TITLES
 # A difference is tested from 12 effective messages on: with fewer, one message that flips looks like a trend, and a
 # comparison of a model with itself fails too often (`python tests/benchmarks/nulls.py`).
 FEWEST_MESSAGES = 12
+R = TypeVar("R", bound="Named")
 
 
 class Difference(Card):
@@ -98,6 +99,7 @@ class Comparison(Card):
     runs: list[str]
     score_hash: str
     judge: str
+    paired_by: Literal["message", "part"] = "message"
     ranks: list[Rank]
     differences: list[Difference]
     samples: list[SampleDifference]
@@ -108,10 +110,14 @@ class Comparison(Card):
 
 
 @dataclass(frozen=True)
-class ScoredRun:
+class Named:
+    name: str
+
+
+@dataclass(frozen=True)
+class ScoredRun(Named):
     """A scored run: its name, card, figures with their values, and verdicts."""
 
-    name: str
     card: Scorecard
     scorer: Scorer
     figures: dict[str, tuple[float, Made]]
@@ -165,7 +171,7 @@ def run_name(model: Model) -> str:
     return _line(model.name + _under(model.condition))
 
 
-def named(runs: Sequence[ScoredRun], names: Mapping[int, str] = MappingProxyType({})) -> list[ScoredRun]:
+def named(runs: Sequence[R], names: Mapping[int, str] = MappingProxyType({})) -> list[R]:
     """The runs, renamed with the given names by index; runs that share a name get a number."""
     called = [names.get(n, r.name) for n, r in enumerate(runs)]
     return [

@@ -280,7 +280,7 @@ def compare(
     json_file: JsonFile = None,
     quiet: Quiet = False,
 ) -> int:
-    """Compare scored runs with a baseline, paired by message.
+    """Compare scored runs with a baseline, paired by message; runs of talks, paired by part.
 
     Reads two or more scored runs; the first is the baseline. Prints differences with intervals, ranks, and the samples
     that differ most. In CI, --fail-on turns losses into exit code 1.
@@ -320,6 +320,8 @@ def compare(
         *(scoring.folder for scoring in scorings), release=release, names=names, fail_on=gates, samples=samples
     )
     found = compared.result
+    if not compared.runs and (page or junit):
+        raise ValueError("runs of talks have no --page and no --junit")
     if page:
         write_page(page, found, compared.runs, scorings, release, show_withheld)
     if junit:

@@ -1,0 +1,135 @@
+"""Two or more scored runs of talks: differences from the first, paired by part."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import permutation_test
+
+from dataset_builder.release import Release
+from judge import wording
+from judge.replies.schema import RunError
+from judge.schema import Figure, Scorecard, Talks, Verdict
+from judge.scoring.breakdown import holm
+from judge.scoring.compare import FEWEST_MESSAGES, Comparison, Difference, Named, Tested, named
+from judge.scoring.gates import ANSWERED, lost
+from judge.scoring.talks import figures, read_talks
+from judge.statistics import coefficients as c
+
+
+@dataclass(frozen=True)
+class ScoredTalks(Named):
+    """A scored run of talks: its name, card, and each figure's mean by part (`judge.scoring.talks.figures`)."""
+
+    card: Scorecard
+    talks: Talks
+    figures: dict[str, dict[str, float]]
+
+
+def scored_talks(name: str, card: Scorecard, verdicts: Iterable[Verdict], release: Release) -> ScoredTalks:
+    """A run of talks ready for comparison.
+
+    Raises:
+        RunError: the card has no talks, or talks of another dataset.
+    """
+    if card.talks is None or card.talks.talks_hash != release.manifest.talks_hash:
+        found = f"talks of talks_hash {card.talks.talks_hash[:12]}…" if card.talks else "no talks"
+        raise RunError(f"{name}: has {found}; expected talks of this dataset ({release.manifest.talks_hash[:12]}…)")
+    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for read in read_talks(verdicts, release)[0]:
+        for figure, value in figures(read).items():
+            values[figure][read.part.id].append(value)
+    means = {figure: {part: float(np.mean(own)) for part, own in by.items()} for figure, by in values.items()}
+    return ScoredTalks(name, card, card.talks, means)
+
+
+def compare_talks(runs: Sequence[ScoredTalks], release: Release) -> Comparison:
+    """Compares every run with the first, in points, over the parts that both have.
+
+    Raises:
+        RunError: runs of different judges.
+    """
+    base, *others = runs = named(runs)
+    for run in others:
+        for what, left, right in (
+            ("judge", base.talks.judge.name, run.talks.judge.name),
+            ("judge prompts", base.talks.judge.prompt_hash, run.talks.judge.prompt_hash),
+        ):
+            if left != right:
+                raise RunError(
+                    f"{base.name} and {run.name} differ in {what} ({left}, {right}); score both the same way"
+                )
+    limit = release.scoring["unscored_limit"]
+    answered = [Tested(gate=ANSWERED, run=r.name, reasons=[*filter(None, [lost(r.talks.judge, limit)])]) for r in runs]
+    return Comparison(
+        baseline=base.name,
+        runs=[r.name for r in runs],
+        score_hash=base.card.dataset.score_hash,
+        judge=base.talks.judge.name,
+        paired_by="part",
+        ranks=[],
+        differences=_differences(base, others, 1 - float(release.scoring["confidence"])),
+        samples=[],
+        failed=[],
+        unanswered=[f"{t.run}: {why}" for t in answered for why in t.reasons],
+        tested=answered,
+        notes=_notes(runs),
+    )
+
+
+def _differences(base: ScoredTalks, others: Sequence[ScoredTalks], alpha: float) -> list[Difference]:
+    rows = list[tuple[str, str, np.ndarray, np.ndarray]]()
+    for run in others:
+        for name in wording.TALKS:
+            one, other = base.figures.get(name, {}), run.figures.get(name, {})
+            if parts := sorted(one.keys() & other.keys()):
+                rows.append((run.name, name, np.array([one[p] for p in parts]), np.array([other[p] for p in parts])))
+    enough = [n for n, row in enumerate(rows) if len(row[2]) >= FEWEST_MESSAGES]
+    p_values = [_chance(rows[n][3] - rows[n][2]) for n in enough]
+    stands = dict(zip(enough, zip(p_values, holm(p_values, alpha), strict=True), strict=True))
+    return [
+        Difference(
+            run=run,
+            figure=name,
+            baseline=100 * float(first.mean()),
+            value=100 * float(second.mean()),
+            difference=_points(second - first),
+            messages=len(first),
+            p_value=stands[n][0] if n in stands else None,
+            found=n in stands and stands[n][1],
+        )
+        for n, (run, name, first, second) in enumerate(rows)
+    ]
+
+
+def _points(moved: np.ndarray) -> Figure:
+    """The mean difference in points, by the jackknife over parts. If all parts differ alike, the limits allow for as
+    many other parts as Wilson's interval does for 0 of this number.
+    """
+    found = c.mean(moved, None, -1.0, 1.0)
+    low, high = found.low, found.high
+    if low is None or high is None:
+        reach = c.wilson(0.0, len(moved))[1]
+        low, high = (float(np.clip(moved.mean() + sign * reach, -1, 1)) for sign in (-1, 1))
+    return Figure(value=100 * float(moved.mean()), low=100 * low, high=100 * high, n=len(moved), clusters=len(moved))
+
+
+def _chance(moved: np.ndarray) -> float:
+    """The p-value of no difference, by random signs of the parts' differences (Fisher's randomization test)."""
+    found = permutation_test(
+        (moved,), lambda x, axis: x.mean(axis=axis), permutation_type="samples", rng=np.random.default_rng(0)
+    )
+    return float(found.pvalue)
+
+
+def _notes(runs: Sequence[ScoredTalks]) -> list[str]:
+    notes = ["No person has rated these talks or the whole-talk criteria."]
+    if len(users := {r.talks.user for r in runs}) > 1:
+        notes.append(f"{len(users)} models played the user, so a difference is theirs as well.")
+    for r in runs:
+        if left := r.talks.not_played + r.talks.errors + r.talks.out_of_part:
+            notes.append(f"{r.name}: {left} talks don't count: not played, an error, or out of the part.")
+    return notes
