@@ -226,7 +226,7 @@ def next_step(opened: Opened, card: Scorecard, prices: Prices | None) -> str:
         return "Next: free replies and conversations, with lm_eval --tasks helmbench"
     if judge.prompt_hash and not any(a.measured for a in judge.agreement):
         return (
-            f"Next: measure the judge, with helmbench calibrate --model {shlex.quote(judge.name)} --base-url URL, then "
+            f"Next: measure the judge, with helmbench calibrate --judge {shlex.quote(judge.name)} --base-url URL, then "
             "score again with --calibration and the path that it prints"
         )
     return f"Next: compare it with another run, with helmbench compare BASELINE {scored}"

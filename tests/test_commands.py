@@ -199,7 +199,7 @@ def run(desk: Path, release: Release, tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.soak(short=1, full=9)
 def test_documented_commands_work(run: Callable[..., list[str]], tmp_path: Path, rounds: int) -> None:
     """All but the slow ones, which are left to the soak tests after the first."""
-    left = {"lm_eval": rounds, "calibrate --model": rounds - 1, "--shards": rounds - 1}
+    left = {"lm_eval": rounds, "calibrate --judge": rounds - 1, "--shards": rounds - 1}
     wrong, count = [], 0
     for n, (page, lines) in enumerate(blocks()):
         slow = [kind for kind in left if any(kind in line for line in lines)]

@@ -73,7 +73,7 @@ BROKEN: tuple[tuple[str, bytes | Callable[[Path], None], dict[str, str], str], .
     ("a.jsonl", GOOD + b'{"body": \n', BODY, ":2: is not JSON: "),
     ("a.jsonl", GOOD + b"\n[1]\n", BODY, ":3: is a list; expected an object"),
     ("a.jsonl", GOOD + b'{"body": "\xff"}\n', BODY, ":2: is not UTF-8 (invalid start byte"),
-    ("a.jsonl", row(bdy="a"), BODY, ":1: has no field 'body', which the mapping file names"),
+    ("a.jsonl", row(bdy="a"), BODY, ":1: the row has no field 'body', which the mapping file names"),
     ("a.jsonl", row(body={"a": [[["deep"]]], "\x1b[2J": "x" * 10_000}), BODY, ":1: field 'body' is "),
     ("a.jsonl", row(t=[{"role": "\x1b[2J" + "x" * 10_000, "content": "a"}]), TURNS, ":1: role is '[U+001B][2Jxxx"),
     ("a.jsonl", row(t=[3]), TURNS, ":1: turn 1 of 't' is '3'; expected {role, content} or a text"),
@@ -85,7 +85,7 @@ BROKEN: tuple[tuple[str, bytes | Callable[[Path], None], dict[str, str], str], .
     ("a.csv", b'body\n"' + b"more\n" * (LONGEST // 5 + 9), BODY, f":2: a row is longer than {LONGEST:,} char"),
     ("a.csv", b"body,body\na,b\n", BODY, ":1: column 'body' appears twice; expected once"),
     ("a.csv", b'turns\n"' + b"[" * DEEP + b'"\n', {"turns": "turns"}, ":2: field 'turns' is nested more than 100 deep"),
-    ("a.csv", b",".join(b"c%d" % n for n in range(5000)) + b"\n" + b"," * 4999 + b"\n", BODY, ":2: has no field"),
+    ("a.csv", b",".join(b"c%d" % n for n in range(5000)) + b"\n" + b"," * 4999 + b"\n", BODY, ":2: the row has no field"),
     ("a.csv", b"c,role,t\n,user,a\n", TALK, ":2: field 'c' is empty; expected the conversation's id"),
     ("a.csv", b"c,role,t\n1,user,a\n2,user,b\n1,user,c\n", TALK, ":4: conversation '1' began on line 2 and another"),
 )  # fmt: skip

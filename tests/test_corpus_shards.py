@@ -220,7 +220,7 @@ def test_errors_leave_no_shards(home: Home, tmp_path: Path) -> None:
         (
             "{text: said, conversation: talk, role: who}",
             "{text: said, id: nobody}",
-            r"talks.jsonl:1: has no field 'nobody'",
+            r"talks.jsonl:1: the row has no field 'nobody'",
         ),
     ):
         home.mapping.write_text(mapping.replace(old, new), encoding="utf-8")

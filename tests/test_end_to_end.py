@@ -151,7 +151,7 @@ def test_llm_judge_decides_what_rules_do_not_and_is_asked_once(run: Path, capsys
         command = ["score", "run", "--judge", "openai", "--base-url", server.url, "--model", "scripted-1"]
         capsys.readouterr()
         assert main(command) == 0
-        assert "\nNext: measure the judge, with helmbench calibrate --model scripted-1 --" in capsys.readouterr().out
+        assert "\nNext: measure the judge, with helmbench calibrate --judge scripted-1 --" in capsys.readouterr().out
         asked = server.total
         assert main(command) == 0
         assert server.total == asked > 100

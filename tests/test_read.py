@@ -249,8 +249,13 @@ def test_bad_input_is_one_line(read: Read, tmp_path: Path, capsys: Capture) -> N
     """The file, the row, and what was expected; nothing is asked or written."""
     talk = FIELDS | {"text": None, "turns": "said", "family": None}
     for reply, said_, fields, told in (
-        ("Hm.", "Hi.", FIELDS | {"reply": "answer"}, "1: has no field 'answer', which the mapping file names; "),
-        (None, "Hi.", FIELDS, "2: has no field 'reply', which the mapping file names; "),
+        (
+            "Hm.",
+            "Hi.",
+            FIELDS | {"reply": "answer"},
+            "1: the row has no field 'answer', which the mapping file names; ",
+        ),
+        (None, "Hi.", FIELDS, "2: the row has no field 'reply', which the mapping file names; "),
         ("Hm.", "Hi.", FIELDS | {"labels": {"ana": "bot"}}, "2: 'bot' is 'b'; expected one of FAIL, PARTIAL, PASS"),
         ("Hm.", ["Hi."], talk | {"reply": None}, "2: 'said' ends without a reply; expected one"),
         ("Hm.", ["Hi.", "Hello."], talk, "2: 'said' doesn't end with the user; expected the user's words last"),

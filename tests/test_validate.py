@@ -223,7 +223,10 @@ def test_a_bad_mapping_or_row_is_named(release: Release, tmp_path: Path, capsys:
         ({"asks": {"kind": "rating", "by": "outside_taxonomy"}}, ["bells.yaml: asks.by is 'outside_taxonomy'"]),
         ({"asks": {"kind": "rating", "question": {"title": "a", "text": "b"}}}, ["bells.yaml:1: 'asks': `question`"]),
         ({"path": "gone.jsonl"}, ["gone.jsonl:1: source 'rows' can't be read"]),
-        ({"fields": {"id": "name", "reply": "answer"}}, ["labels.jsonl:1: has no field 'answer', 'name', which the"]),
+        (
+            {"fields": {"id": "name", "reply": "answer"}},
+            ["labels.jsonl:1: the row has no field 'answer', 'name', which the"],
+        ),
         ({"fields": {"id": "a"}}, ["bells.yaml: several rows have the id 'Quite loud.'; expected a different one"]),
         (
             {"values": {"fine": "PASS"}},

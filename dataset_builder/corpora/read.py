@@ -296,7 +296,7 @@ def check_fields(fields: Fields, row: Mapping[str, Any]) -> None:
     if missing := sorted(_named(fields) - {*row}):
         names = ", ".join(f"'{_short(name)}'" for name in missing[:NAMES])
         known = closest(missing[0], [_short(key) for key in sorted(row)[:NAMES]])
-        raise RowError(f"has no field {names}, which the mapping file names; {known}")
+        raise RowError(f"the row has no field {names}, which the mapping file names; {known}")
 
 
 def document(source: Source, line: int, row: dict[str, Any]) -> Document:

@@ -98,7 +98,8 @@ def _parsed(text: str, texts: bool) -> tuple[Any, list[tuple[Location, int]]]:
         node = yaml.compose(text, LOADER)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise _RefusedError(mark.index if mark else 0, f"invalid YAML: {error.problem or error.context}") from None
+        what = str(error.problem or error.context).replace("did not find expected", "expected here:")
+        raise _RefusedError(mark.index if mark else 0, f"invalid YAML: {what}") from None
     except (ValueError, OverflowError, yaml.YAMLError) as error:
         raise _RefusedError(0, f"invalid YAML: {error}") from None
     places: list[tuple[Location, int]] = []

@@ -80,7 +80,7 @@ def calibrate(
     for `helmbench score --calibration`, and prints whether the judge may judge a submission. If it stops, the same
     command continues.
 
-    Example: helmbench calibrate --model JUDGE-SNAPSHOT --base-url https://HOST/v1
+    Example: helmbench calibrate --judge JUDGE-SNAPSHOT --base-url https://HOST/v1
     """
     from dataset_builder.release import open_release
     from judge.agreement import calibrate as agreement
