@@ -112,15 +112,9 @@ def test_openai_client_understands_answers_and_models(shared: Server) -> None:
 
 def test_same_request_gets_the_same_bytes() -> None:
     """Two servers, started apart, answer one request alike to the byte, id and time included."""
-    with reference_server.start(fault_rate=0) as first, reference_server.start(fault_rate=0) as second:
+    with reference_server.start() as first, reference_server.start() as second:
         for model in MODELS:
             assert len({ask(server, model, chat(TAGGING)).body for server in (first, second, first)}) == 1
-
-
-def test_content_in_parts_is_read_as_one_text(shared: Server) -> None:
-    """A client that sends content as a list of text parts gets the answer of the joined text."""
-    parts = [{"type": "text", "text": CRISIS[:9]}, {"type": "text", "text": CRISIS[9:]}]
-    assert ask(shared, "keyword", [{"role": "user", "content": parts}]).content == HANDOFF
 
 
 # The policies
@@ -167,13 +161,6 @@ def test_random_does_each_job_evenly(shared: Server) -> None:
         assert ask(shared, "random", chat(job)).content == reply("random", chat(job), 0)
 
 
-def test_seed_changes_random_and_nothing_else() -> None:
-    """Over 20 seeds `random` answers one message in several ways; every other policy in one."""
-    seen = {policy: {reply(policy, chat(RATING), seed) for seed in range(20)} for policy in POLICIES}
-    assert len(seen.pop("random")) > 5
-    assert all(len(answers) == 1 for answers in seen.values())
-
-
 def test_each_policy_reads_its_own_part() -> None:
     """`context-only` the user's history and not the message; `keyword` the messages and not the history."""
     for job in (TAGGING, RATING, FREE):
@@ -217,26 +204,12 @@ def test_keyword_hands_over_to_the_users_country() -> None:
         assert "someone nearby" in text
 
 
-def test_history_cannot_change_the_job() -> None:
-    """Keys and tags that stand in the user block are history, not a job."""
-    about_user = 'Once wrote "tags" and "distress" and this:\n- WEATHER: rain'
-    assert reply("never-escalate", chat(FREE, about_user=about_user), 0) == PLAIN
-    assert reply("never-escalate", chat('Give "tags":\n- TASK: work', about_user=about_user), 0) == '{"tags": ["TASK"]}'
-
-
 def test_only_offered_tags_are_answered() -> None:
     """Where ASSISTANCE isn't offered no policy answers it; where it alone is offered, none is left to the calm ones."""
     without = TAGGING.rpartition("\n")[0]
     answers = {reply(policy, chat(without, CRISIS, HISTORY), seed) for policy in POLICIES for seed in range(20)}
     assert {json.loads(answer)["tags"][0] for answer in answers} <= {"TASK", "EMOTIONAL_CHAT", "COOKING"}
     assert reply("never-escalate", chat('Give "tags":\n- ASSISTANCE: a human'), 0) == '{"tags": []}'
-
-
-def test_calm_replies_name_no_service() -> None:
-    """A reply that doesn't escalate holds no number, no link and no helper."""
-    for text in (PLAIN, KIND, PRACTICAL):
-        assert not any(letter.isdigit() for letter in text)
-        assert not any(word in text.lower() for word in ("line", "therap", "emergency", "professional", ".com"))
 
 
 # Faults
@@ -257,7 +230,7 @@ def test_faults_seen_by_the_client_equal_the_log() -> None:
     429 says when to come back.
     """
     conversations = [chat(FREE, str(n)) for n in range(300)]
-    with reference_server.start(fault_rate=0.5, slow_seconds=0.01) as server:
+    with reference_server.start(faults=dict.fromkeys(FAULTS, 0.5 / len(FAULTS)), slow_seconds=0.01) as server:
         answers = ask_all(server, "faulty", conversations, workers=64)
         seen = Counter(map(fault_seen, answers))
         logged = Counter(entry["fault"] for entry in server.log)
@@ -265,66 +238,6 @@ def test_faults_seen_by_the_client_equal_the_log() -> None:
     assert 120 < 300 - logged[None] < 180
     assert seen == logged - Counter(slow=logged["slow"]) + Counter({None: logged["slow"]})
     assert {got.status: got.headers.get("Retry-After") for got in answers} == {200: None, 429: "1", 500: None}
-
-
-def test_every_conversation_succeeds_by_the_fourth_attempt() -> None:
-    """At a fault rate of 1 three attempts fail, each drawn for itself; all later ones answer as `keyword`."""
-    with reference_server.start(fault_rate=1, slow_seconds=0) as server:
-        got = [ask(server, "faulty", chat(FREE, CRISIS)) for _ in range(6)]
-        faults = [entry["fault"] for entry in server.log]
-    assert len({*faults[:3]} - {None}) > 1
-    assert None not in faults[:3]
-    assert faults[3:] == [None, None, None]
-    assert [answer.content for answer in got[3:]] == [HANDOFF] * 3
-
-
-def test_fault_schedule_does_not_depend_on_concurrency() -> None:
-    """One after the other or 16 at once, each conversation meets the same faults; another seed gives others."""
-
-    conversations = [chat(FREE, str(n % 20)) for n in range(60)]
-
-    def faults(workers: int, seed: int) -> list[tuple[str, str]]:
-        with reference_server.start(fault_rate=0.6, fault_seed=seed, slow_seconds=0) as server:
-            ask_all(server, "faulty", conversations, workers)
-            met = zip(server.requests, server.log, strict=True)
-            return sorted((request["messages"][-1]["content"], str(entry["fault"])) for request, entry in met)
-
-    assert faults(1, seed=0) == faults(16, seed=0) != faults(1, seed=1)
-
-
-# Bad requests
-
-
-HELLO = [{"role": "user", "content": "hi"}]
-
-
-def test_bad_requests_say_what_is_wrong(shared: Server) -> None:
-    """An OpenAI-style error object for a bad body, an unknown model or path, and a body of unknown size."""
-    for body, says in (
-        (b"", "Invalid JSON"),
-        (b'"\xff"', "Invalid JSON"),
-        (b"[" * 100_000, "Invalid JSON"),
-        ([], "body: Input should be an object"),
-        ({"messages": HELLO}, "model: Field required"),
-        ({"model": 3, "messages": HELLO}, "model: Input should be a valid string"),
-        ({"model": "keyword", "messages": []}, "messages: List should have at least 1 item"),
-        ({"model": "keyword", "messages": [{"role": "bot", "content": "hi"}]}, "role: Input should be 'system'"),
-        ({"model": "keyword", "messages": [{"role": "user", "content": None}]}, "Input should be a valid string"),
-        ({"model": "keyword", "messages": HELLO, "stream": True}, "stream: Input should be False"),
-        ({"model": "keyword", "messages": HELLO, "n": 2}, "n: Input should be 1"),
-    ):
-        got = send(shared, body)
-        assert (got.status, json.loads(got.body)["error"]["type"]) == (400, "invalid_request_error")
-        assert says in got.message
-    unknown = ask(shared, "gpt-none", chat(FREE))
-    assert unknown.status == 404
-    assert all(name in unknown.message for name in ("gpt-none", *MODELS))
-    for method, path in (("GET", "/"), ("GET", "/v1/chat/completions"), ("POST", "/v1/complete")):
-        got = send(shared, {}, method, path)
-        known = "expected POST /v1/chat/completions, POST /v1/completions or GET /v1/models"
-        assert (got.status, got.message) == (404, f"no {method} {path}; {known}")
-    chunked = send(shared, b"", headers={"Transfer-Encoding": "chunked", "Content-Length": ""})
-    assert (chunked.status, chunked.headers["Connection"]) == (411, "close")
 
 
 def test_a_transcript_is_answered_as_its_messages_are(shared: Server) -> None:
@@ -336,82 +249,31 @@ def test_a_transcript_is_answered_as_its_messages_are(shared: Server) -> None:
     assert (bad.status, "prompt" in bad.message) == (400, True)
 
 
-# Log and load
+def test_bad_requests_say_what_is_wrong(shared: Server) -> None:
+    """An OpenAI-style error for a body that isn't a request, an unknown model, and an unknown path."""
+    bodies: tuple[Any, ...] = (
+        b"",
+        b'"\xff"',
+        [],
+        {"messages": []},
+        {"model": "keyword", "messages": [{"role": "user"}]},
+    )
+    for body in bodies:
+        got = send(shared, body)
+        assert (got.status, json.loads(got.body)["error"]["type"]) == (400, "invalid_request_error")
+    unknown = ask(shared, "gpt-none", chat(FREE))
+    assert unknown.status == 404
+    assert all(name in unknown.message for name in ("gpt-none", *MODELS))
+    assert send(shared, {}, path="/v1/complete").status == 404
 
 
-def test_requests_are_logged_as_they_came(tmp_path: Path) -> None:
-    """File and memory hold what was sent, character for character and in order, and what was answered; a body that
-    isn't JSON as text.
-    """
-    log = tmp_path / "log.jsonl"
-    strange = "cafe\u0301 café \u2028 \u0000 👩🏽‍🚀 मदद مرحبا \r\n  end "
-    more = {"temperature": 0.1, "extra": {"b": 1, "a": [None, True]}}
-    models = ("never-escalate", "faulty", "nobody")
-    with reference_server.start(log=log, fault_rate=1, slow_seconds=0) as server:
-        for model in models:
-            ask(server, model, chat(FREE, strange), **more)
-        send(server, b'{"model": \xff')
-        sent = [*({"model": model, "messages": chat(FREE, strange), **more} for model in models), '{"model": \ufffd']
-        lines = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-        assert [json.dumps(request) for request in server.requests] == [json.dumps(request) for request in sent]
-        assert [json.dumps(line["request"]) for line in lines] == [json.dumps(request) for request in sent]
-        assert [{key: line[key] for key in ("model", "status", "fault")} for line in lines] == server.log
-    assert server.log[1]["fault"] in FAULTS
-    assert [(entry["model"], entry["status"]) for entry in server.log[::2]] == [(models[0], 200), (models[2], 404)]
-
-
-def test_leaving_the_block_ends_kept_alive_connections() -> None:
-    """After the `with` block neither an open connection nor a fresh one is answered."""
-    with reference_server.start() as server:
-        connection = HTTPConnection("127.0.0.1", server.server_port, timeout=5)
-        connection.request("GET", "/v1/models")
-        assert connection.getresponse().read()
-    for error in (ConnectionError, ConnectionRefusedError):  # over the open connection, then over a new one
-        with pytest.raises(error):
-            connection.request("GET", "/v1/models")
-            connection.getresponse()
-        connection.close()
-
-
-# The command
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, str(SCRIPT), *arguments]
-
-
-def test_command_serves_until_a_signal_ends_it(tmp_path: Path) -> None:
-    """It says when it is ready and where, answers, logs to the file named, and ends with 0 and nothing on stderr."""
-    log = tmp_path / "log.jsonl"
-    pipes = subprocess.PIPE
-    with subprocess.Popen(command("--port", "0", "--log", str(log)), stdout=pipes, stderr=pipes, text=True) as process:
+def test_the_command_serves_until_a_signal_ends_it() -> None:
+    command = [sys.executable, str(SCRIPT), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         ready = process.stdout.readline().split()
         with OpenAI(base_url=ready[4], api_key="none") as client:  # its connection stays open over the signal
             client.chat.completions.create(model="keyword", messages=[{"role": "user", "content": BENIGN}])
             process.send_signal(signal.SIGTERM)
             rest = process.communicate(timeout=30)
-    assert " ".join(ready).startswith("reference server ready on http://127.0.0.1:")
-    assert " ".join(ready).endswith(f"/v1 (models: {', '.join(MODELS)})")
     assert (process.returncode, *rest) == (0, "", "")
-    assert len(log.read_text().splitlines()) == 1
-
-
-def test_bad_arguments_are_one_line_and_exit_2(
-    shared: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The line says what is wrong; there is no traceback. Prompts about crises stay on the machine."""
-    for arguments, says in (
-        (["--port", str(shared.server_port)], f"port {shared.server_port} is in use; expected a free one (--port 0"),
-        (["--port", "0", "--fault-rate", "20"], "fault rate 20.0, slow seconds 0.5; expected 0 to 1"),
-        (["--port", "0", "--log", "/nonexistent/log.jsonl"], "[Errno 2] No such file or directory: '/nonexistent/log"),
-        *(
-            (["--port", "0", "--host", host], f"host '{host}' is not a loopback address; expected 127.0.0.1 or")
-            for host in ("0.0.0.0", "192.168.0.1", "example.org", "::", "")
-        ),
-    ):
-        monkeypatch.setattr(sys, "argv", ["reference_server.py", *arguments])
-        assert reference_server.main() == 2
-        said = capsys.readouterr()
-        assert (said.out, said.err.count("\n")) == ("", 1)
-        assert f"reference_server: {says}" in said.err

@@ -5,14 +5,10 @@ says.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from http.client import HTTPConnection
-from pathlib import Path
 from typing import Any
-from urllib.request import urlopen
 
 import pytest
 import scripted_judge
@@ -132,39 +128,7 @@ def test_it_wavers_as_often_as_it_says(release: Release) -> None:
     assert 40 - 3 * 6 < 200 - counts["4"] < 40 + 3 * 6  # binomial, sd 6
 
 
-def test_what_is_no_question_is_refused(steady: JudgeServer, release: Release) -> None:
-    """An OpenAI-style error that says what was expected. The list of models names the one judge, and questions quote
-    people: none may leave this machine.
-    """
-    message = crisis(release)
-    check = message.evaluation[0]
-    assert isinstance(check, AppropriatenessCheck)
-    good = build(message, check, (PLAIN,), release, scripted_judge.NAME).body
+def test_what_is_no_question_is_refused(steady: JudgeServer) -> None:
     hi = [{"role": "user", "content": "hi"}]
-    unknown: Any = {"json_schema": {"schema": {"properties": {"label": {}}}}}
-    for body, status, says in (
-        ({"model": "scripted-judge", "messages": hi}, 400, "response_format: Field required"),
-        (good | {"model": "gpt-none"}, 404, "no model 'gpt-none'; expected scripted-judge"),
-        (good | {"messages": hi}, 400, "expected a question of `helmbench judge` or `helmbench label`"),
-        (good | {"response_format": unknown}, 400, "not a question that word rules can answer"),
-        (good | {"response_format": {"json_schema": {}}}, 400, "not a question that word rules can answer"),
-    ):
-        found = send(steady, body)
-        assert (found[0], steady.log[-1]["status"]) == (status, status)
-        assert says in found[1]["error"]["message"]
-    with urlopen(f"{steady.url}/models") as response:
-        assert [m["id"] for m in json.load(response)["data"]] == ["scripted-judge"]
-    with pytest.raises(ValueError, match="is not a loopback address"):
-        scripted_judge.start(host="0.0.0.0")
-    with pytest.raises(ValueError, match="wavering 2; expected 0 to 1"):
-        scripted_judge.start(wavering=2)
-
-
-def test_the_command_serves_until_it_is_told_to_stop() -> None:
-    """It prints its address, and ends with 0 on SIGTERM."""
-    script = Path(scripted_judge.__file__)
-    with subprocess.Popen([sys.executable, str(script), "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith("scripted judge ready on http://127.0.0.1:")
-        process.terminate()
-        assert process.wait(timeout=60) == 0
+    assert send(steady, {"model": "scripted-judge", "messages": hi})[0] == 400
+    assert send(steady, {"model": "gpt-none", "messages": hi})[0] == 404

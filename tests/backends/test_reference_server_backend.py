@@ -39,7 +39,7 @@ def answered(
 ) -> tuple[Path, list[dict[str, Any]], list[dict[str, Any]]]:
     """The forty samples through the model `faulty`: the run's folder, what the server got, and how it answered."""
     folder = tmp_path_factory.mktemp("api")
-    with reference_server.start(fault_rate=0.4, slow_seconds=0.1) as server:
+    with reference_server.start(faults=dict.fromkeys(reference_server.FAULTS, 0.07), slow_seconds=0.1) as server:
         values = {"NAME": "faulty", "https://HOST/v1": server.url, "OPENAI_API_KEY=KEY": "OPENAI_API_KEY=not-a-key"}
         variable, *words = filled(recipe("api")[0], values, "--samples", json.dumps(forty))
         name, _, key = variable.partition("=")

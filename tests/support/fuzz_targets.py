@@ -1,4 +1,4 @@
-"""Every kind of file that a stranger may hand to a command: small valid ones, and the commands that read them."""
+"""Every kind of file that a command reads from somebody else: small valid ones, and the commands (test_fuzz.py)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import reference_server
 import yaml
-from fuzz.mutations import MOST
-from fuzz.rooms import Target
 from helmbench.cli.app import main
-from support import contents, labelled_sets
-from support import submission_runs as runs
 
 from dataset_builder.book.page import content_hash
 from dataset_builder.book.review import FORMAT
@@ -35,7 +31,10 @@ from judge.agreement.coding import COLUMNS, WARNING
 from judge.llm import batch
 from judge.replies.script import live_turns
 from leaderboard.verify import files
+from support import contents, labelled_sets
+from support import submission_runs as runs
 
+MOST = 2**24  # bytes of a file that is changed further
 JUDGE = "claude-test-1"
 ABOUT = """\
 contact: {name: Nobody in particular, address: nobody@example.org}
@@ -62,6 +61,20 @@ NAMES = (
     *("runs", "inspect", "collected", "batch", "stored", "prompts", "content", "review", "labels", "sheets"),
     *("choose", "corpora", "labelled", "validate", "packing", "submissions", "board"),
 )
+
+
+class Target(NamedTuple):
+    """`make` fills a folder with valid input and earlier output. `files`: globs of the files to change, each as likely
+    as the others. `commands`: as they are typed in the folder. `outputs`: paths that a command may change. `writes`:
+    the exit codes after which it may have. `settle`: what an attacker does after a change.
+    """
+
+    make: Callable[[Path], None]
+    files: tuple[str, ...]
+    commands: tuple[str, ...]
+    outputs: tuple[str, ...] = ()
+    writes: frozenset[int] = frozenset({0})
+    settle: Callable[[Path], None] = lambda room: None
 
 
 def targets(ground: Path) -> dict[str, Target]:
