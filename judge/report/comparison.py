@@ -139,7 +139,7 @@ def text(c: Comparison) -> str:
     ]
     parts = [markdown_table(("run", "place", "composite", "95 % interval", "floors breached"), ranks)] if ranks else []
     for name in c.runs[1:]:
-        rows = [(d, _difference(d)) for d in c.differences if d.run == name]
+        rows = [(d, _difference(d, f"{c.paired_by}s")) for d in c.differences if d.run == name]
         whole = [
             r._replace(cells=[*r.cells, "yes" if d.found else "no" if d.p_value is not None else "not tested"])
             for d, r in rows
@@ -153,9 +153,9 @@ def text(c: Comparison) -> str:
     return "\n\n".join([*parts, *(f"failed: {one_line(reason)}" for reason in c.failed)])
 
 
-def _difference(d: Difference) -> TableRow:
+def _difference(d: Difference, pairs: str = "messages") -> TableRow:
     values = (wording.number(d.baseline), wording.number(d.value), wording.signed(d.difference.value))
-    interval = wording.interval(d.difference) if d.p_value is not None else f"too few messages ({d.messages:.0f})"
+    interval = wording.interval(d.difference) if d.p_value is not None else f"too few {pairs} ({d.messages:.0f})"
     return TableRow(TITLES.get(d.figure) or wording.behavior_title(d.figure), [*values, interval])
 
 
