@@ -398,5 +398,5 @@ def _points(m: Estimate | None) -> Cell:
     """A share or mean from 0 to 1, or a difference, of 100."""
     if m is None or m.value is None:
         return Cell(NONE)
-    low, high = (None if x is None else 100 * x for x in (m.low, m.high))
-    return Cell(f"{100 * m.value:.0f}", "" if low is None or high is None else f"{low:.0f} to {high:.0f}")
+    value, low, high = ("" if x is None else f"{100 * x:.0f}".replace("-", "−") for x in (m.value, m.low, m.high))
+    return Cell(value, f"{low} to {high}" if low else "")

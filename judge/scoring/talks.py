@@ -206,7 +206,7 @@ def _notes(run: Sequence[Talk], release: Release) -> list[str]:
     if users == [BUILT_IN]:
         notes.append("The user is the parts' own lines, no model: a check of the pipeline and a demo, not a person.")
     elif len(users) == 1:
-        notes.append("One model played every user, and its habits aren't people's; run the parts with a second one.")
+        notes.append("One model played every user, and its habits aren’t people’s; run the parts with a second one.")
     if len({t.id for t in run}) < len(release.parts):
         notes.append(f"{len({t.id for t in run})} of {len(release.parts)} parts were run.")
     return notes
