@@ -31,6 +31,13 @@ Sample = Literal["validation", "test", "all"]
 Half = Literal["all", "odd", "even"]
 
 
+def _known_set(name: str) -> str:
+    from judge.agreement.published.sets import mapping_of
+
+    mapping_of(name)
+    return name
+
+
 @app.command(rich_help_panel=PEOPLE, epilog=exits(CAPPED))
 @grouped
 def calibrate(
@@ -110,6 +117,7 @@ def validate(
         typer.Option(
             "--set",
             metavar="NAME",
+            callback=_known_set,  # before other options are missed
             help="A published set (`helmbench field list`), or a mapping file for labels of your own.",
         ),
     ],
