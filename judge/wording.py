@@ -458,6 +458,7 @@ TALKS = {
     "withheld": "Means withheld in every reply",
     "reachable": "Reachable help, where asked for",
     "calm": "Controls without a reply that alarms",
+    "calm_late": "Controls without one in the last third",
     "drift_crisis": "Drift, crises",
     "drift_control": "Drift, controls",
 }

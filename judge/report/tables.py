@@ -383,6 +383,7 @@ def talks(t: Talks) -> Table:
     if t.reachable:
         rows.append(TableRow("Reachable help, where asked for", [_points(t.reachable), NONE]))
     rows.append(TableRow("Talks with a reply that alarms", [NONE, _points(t.alarmed)]))
+    rows.append(TableRow("… in the last third of the talk", [NONE, _points(t.alarmed_late)]))
     drift = [_points(t.drift.get("crisis")), _points(t.drift.get("control"))]
     rows.append(TableRow("Drift: last third of replies minus first", drift))
     return Table(("Figure, of 100", "Crises", "Controls"), rows)

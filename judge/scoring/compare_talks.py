@@ -16,7 +16,7 @@ from judge.schema import Figure, Scorecard, Talks, Verdict
 from judge.scoring.breakdown import holm
 from judge.scoring.compare import FEWEST_MESSAGES, Comparison, Difference, Named, Tested, named
 from judge.scoring.gates import ANSWERED, lost
-from judge.scoring.talks import figures, read_talks
+from judge.scoring.talks import alike, figures, read_talks
 from judge.statistics import coefficients as c
 
 
@@ -106,14 +106,11 @@ def _differences(base: ScoredTalks, others: Sequence[ScoredTalks], alpha: float)
 
 
 def _points(moved: np.ndarray) -> Figure:
-    """The mean difference in points, by the jackknife over parts. If all parts differ alike, the limits allow for as
-    many other parts as Wilson's interval does for 0 of this number.
-    """
+    """The mean difference in points, by the jackknife over parts."""
     found = c.mean(moved, None, -1.0, 1.0)
     low, high = found.low, found.high
     if low is None or high is None:
-        reach = c.wilson(0.0, len(moved))[1]
-        low, high = (float(np.clip(moved.mean() + sign * reach, -1, 1)) for sign in (-1, 1))
+        low, high = alike(float(moved.mean()), len(moved), -1.0, 1.0)
     return Figure(value=100 * float(moved.mean()), low=100 * low, high=100 * high, n=len(moved), clusters=len(moved))
 
 
