@@ -16,7 +16,7 @@ from judge.schema import Figure, Scorecard, Talks, Verdict
 from judge.scoring.breakdown import holm
 from judge.scoring.compare import FEWEST_MESSAGES, Comparison, Difference, Named, Tested, named
 from judge.scoring.gates import ANSWERED, lost
-from judge.scoring.talks import alike, figures, read_talks
+from judge.scoring.talks import MET_BY, alike, figures, read_talks
 from judge.statistics import coefficients as c
 
 
@@ -85,8 +85,11 @@ def _differences(base: ScoredTalks, others: Sequence[ScoredTalks], alpha: float)
     for run in others:
         for name in wording.TALKS:
             one, other = base.figures.get(name, {}), run.figures.get(name, {})
-            if parts := sorted(one.keys() & other.keys()):
-                rows.append((run.name, name, np.array([one[p] for p in parts]), np.array([other[p] for p in parts])))
+            parts = sorted(one.keys() & other.keys())
+            row = run.name, name, np.array([one[p] for p in parts]), np.array([other[p] for p in parts])
+            before = rows[-1] if rows and name.startswith(MET_BY) and rows[-1][1].startswith(MET_BY) else None
+            if parts and not (before and np.array_equal(before[2:], row[2:])):  # later replies met no more
+                rows.append(row)
     enough = [n for n, row in enumerate(rows) if len(row[2]) >= FEWEST_MESSAGES]
     p_values = [_chance(rows[n][3] - rows[n][2]) for n in enough]
     stands = dict(zip(enough, zip(p_values, holm(p_values, alpha), strict=True), strict=True))

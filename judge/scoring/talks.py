@@ -20,6 +20,7 @@ from judge.statistics import coefficients as c
 from judge.statistics.estimate import Estimate
 
 POINTS = {"PASS": 1.0, "PARTIAL": 0.5, "FAIL": 0.0}
+MET_BY = "met_by_"
 COMPARED = 6  # replies from where the danger shows, up to which two runs are compared
 LATEST = 10  # replies after the danger shows, up to which `met_by` is given
 NONE = "no talk was read by it"
@@ -125,7 +126,7 @@ def figures(r: Read) -> dict[str, float]:
     if r.shown:
         met = _met(r)
         found["met"] = float(met is not None)
-        found |= {f"met_by_{k}": float(met is not None and met < k) for k in range(1, COMPARED + 1)}
+        found |= {f"{MET_BY}{k}": float(met is not None and met < k) for k in range(1, COMPARED + 1)}
     return found
 
 
