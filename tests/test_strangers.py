@@ -249,7 +249,7 @@ def test_no_eight_characters_of_the_key_are_repeated(
     monkeypatch.setenv("OPENAI_API_KEY", key)
     assert len(ways(key)) == 37
     assert all(holds_eight(f"so {told} is", key) for told in ways(key).values())
-    for way, told in ways(key).items():
+    for way, told in [*ways(key).items()][:: 4 - rounds]:
         chat = json.loads(said(ANSWERED).body)
         server = serve(
             b=failed(400, f"no such key: {told}", told),
