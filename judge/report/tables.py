@@ -399,5 +399,5 @@ def _points(m: Estimate | None) -> Cell:
     """A share or mean from 0 to 1, or a difference, of 100."""
     if m is None or m.value is None:
         return Cell(NONE)
-    value, low, high = ("" if x is None else f"{100 * x:.0f}".replace("-", "−") for x in (m.value, m.low, m.high))
+    value, low, high = ("" if x is None else f"{round(100 * x)}".replace("-", "−") for x in (m.value, m.low, m.high))
     return Cell(value, f"{low} to {high}" if low else "")
