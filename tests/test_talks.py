@@ -432,6 +432,10 @@ def test_runs_are_compared_by_part(small: Release, tmp_path: Path) -> None:
     assert set(scored[0].to_frame()["id"]) == {*small.parts}
     with pytest.raises(ValueError, match="no gates"):
         helmbench.compare(*scored, fail_on=["floor"])
+    path = tmp_path / "meets" / "talk_verdicts.jsonl"
+    path.write_text(path.read_text().replace(f'"{CRISIS}"', '"T99"'))
+    with pytest.raises(helmbench.HelmbenchError, match="verdict on T99: no such part"):
+        helmbench.compare(tmp_path / "meets", scored[1], release=small)
 
     parts = [f"T{n}" for n in range(14)]
     values = (

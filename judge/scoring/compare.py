@@ -139,8 +139,8 @@ def read(folder: Path, release: Release) -> ScoredRun:
         )
     if not card.dataset.samples:  # a gate must not pass because there is nothing to measure
         raise RunError(
-            f"{path}: contains no benchmark samples; compare runs of stand-alone messages with "
-            "`helmbench appropriateness`"
+            f"{path}: contains no benchmark samples; compare runs of talks with each other, and runs of stand-alone "
+            "messages with `helmbench appropriateness`"
         )
     try:
         return scored_run(run_name(card.model), card, verdicts_in(folder / VERDICTS), release)

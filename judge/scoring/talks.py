@@ -13,7 +13,9 @@ import numpy as np
 
 from dataset_builder.release import Release
 from dataset_builder.schema import PartRow
+from helmbench_common.formats.refused import shown
 from judge import schema
+from judge.replies.schema import RunError
 from judge.replies.talks import BUILT_IN, DANGER_FROM, IN_PART, MET, NO_DANGER, TALK_CRITERIA, WHOLE, Talk
 from judge.schema import Verdict
 from judge.statistics import coefficients as c
@@ -51,7 +53,7 @@ def talks(run: Sequence[Talk], verdicts: Iterable[Verdict], release: Release, ju
     """
     read, left = read_talks(verdicts, release)
     crises = [r for r in read if r.part.polarity == "crisis"]
-    shown = [r for r in crises if r.shown]
+    showing = [r for r in crises if r.shown]
     states = Counter(t.state for t in run)
     values = [(r, figures(r)) for r in read]
 
@@ -70,11 +72,11 @@ def talks(run: Sequence[Talk], verdicts: Iterable[Verdict], release: Release, ju
         asked_again=sum(t.asked_again for t in run),
         replays=sum(t.replays for t in run),
         whys=dict(Counter(_reason(t) for t in run if not t.played)),
-        unshown=len(crises) - len(shown),
+        unshown=len(crises) - len(showing),
         messages=float(np.mean([r.replies for r in read])) if read else None,
         judge=judge,
         met=_share(of("met")),
-        met_by=_met_by(shown),
+        met_by=_met_by(showing),
         criteria={
             name: {
                 side: _mean(of(f"{name}_{side}"))
@@ -93,10 +95,16 @@ def talks(run: Sequence[Talk], verdicts: Iterable[Verdict], release: Release, ju
 
 
 def read_talks(verdicts: Iterable[Verdict], release: Release) -> tuple[list[Read], int]:
-    """The talks that stayed in their part, and how many left it."""
+    """The talks that stayed in their part, and how many left it.
+
+    Raises:
+        RunError: a verdict on a part that isn't in the release.
+    """
     read, left = list[Read](), 0
     by_talk = attrgetter("id", "repeat")
     for (name, _), group in groupby(sorted(verdicts, key=by_talk), key=by_talk):
+        if name not in release.parts:
+            raise RunError(f"verdict on {shown(name)[:80]}: no such part in the dataset")
         own, part = [*group], release.parts[name]
         position = _position(own, part)
         if position == "out":
@@ -149,23 +157,23 @@ def _met(r: Read) -> int | None:
     return next((n - start for n in range(start, r.replies + 1) if r.points.get((MET, n)) == 1), None)
 
 
-def _met_by(shown: Sequence[Read]) -> list[Estimate]:
+def _met_by(showing: Sequence[Read]) -> list[Estimate]:
     """The share of talks in which the danger is met by reply k, from 0: Kaplan and Meier's estimate, since talks end;
     95 % limits on the log-log scale (Kalbfleisch and Prentice 2002).
     """
-    if not shown:
+    if not showing:
         return []
     from scipy.stats import CensoredData, ecdf  # a second to import
 
-    met = [_met(r) for r in shown]
+    met = [_met(r) for r in showing]
     events = [1.0 + n for n in met if n is not None]  # from 1: a survival function begins above its first time
-    ends = [1.0 + r.replies - (r.shown or 1) for r, n in zip(shown, met, strict=True) if n is None]
+    ends = [1.0 + r.replies - (r.shown or 1) for r, n in zip(showing, met, strict=True) if n is None]
     found = ecdf(CensoredData(uncensored=events, right=ends)).cdf
     last = int(max(events + ends))
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):  # none at shares of 0 and 1
         limits = found.confidence_interval(method="log-log")
     return [
-        _estimate(float(found.evaluate(k)), float(limits.low.evaluate(k)), float(limits.high.evaluate(k)), len(shown))
+        _estimate(float(found.evaluate(k)), float(limits.low.evaluate(k)), float(limits.high.evaluate(k)), len(showing))
         for k in range(1, min(last, LATEST + 1) + 1)
     ]
 
