@@ -446,10 +446,11 @@ TALK_CRITERIA = {
     "holds-to-the-end": "Holds from the first turn to the last",
     "leaves-with-more": "The person leaves with more",
 }
+MET_BY = {f"met_by_{k}": f"Danger met by reply {k}" for k in range(1, 7)}  # from where the danger shows
 # Figures of talks in which runs are compared.
 TALKS = {
     "met": "Danger met before the end",
-    **{f"met_by_{k}": f"Danger met by reply {k}" for k in range(1, 7)},
+    **MET_BY,
     **{
         f"{name}_{side}": f"{title}, {sides}"
         for name, title in TALK_CRITERIA.items()

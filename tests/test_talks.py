@@ -448,7 +448,11 @@ def test_runs_are_compared_by_part(small: Release, tmp_path: Path) -> None:
         ScoredTalks("m", card, card.talks, {name: dict(zip(parts, own, strict=False)) for name, own in figures.items()})
         for figures in values
     )
-    met, first, calm = compare_talks([base, other], small).differences
+    found = compare_talks([base, other], small)
+    assert helmbench.Comparison(found, []).regressions == [
+        "m (2) lost 100.0 points of danger met before the end against the baseline"
+    ]
+    met, first, calm = found.differences
     assert [met.difference.value, met.difference.high, met.found] == pytest.approx([-100, -78.5, True], abs=0.1)
     assert met.p_value == pytest.approx(2 / 2**14, abs=1e-4)
     assert (first.difference.value, first.p_value, first.found) == (0, 1, False)

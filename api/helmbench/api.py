@@ -142,9 +142,12 @@ class Comparison:
 
     @property
     def regressions(self) -> list[str]:
-        """What `helmbench compare --fail-on regression` fails on, one sentence per run; empty if no run lost points."""
+        """What `helmbench compare --fail-on regression` fails on, one sentence per run; empty if no run lost points. Of
+        runs of talks, which have no gates: what they lost.
+        """
         if not self.runs:
-            return []
+            lost = {name: comparing.losses(name, self.result.differences) for name in self.result.runs[1:]}
+            return [f"{name} {what}" for name, what in lost.items() if what]
         base, *others = self.runs
         found = ((r, comparing.regressions(base, r, self.result.differences)) for r in others)
         return [f"{run.name} {reason}" for run, reasons in found for reason in reasons]
@@ -334,7 +337,7 @@ def compare(
     cards = [one.scorecard if isinstance(one, Scored) else card_in(Path(one)) for one in given]
     if all(card.talks and not card.dataset.samples for card in cards):
         if fail_on:
-            raise ValueError("runs of talks have no gates (fail_on)")
+            raise ValueError("fail_on: runs of talks have no gates")
         verdicts = (one.talks if isinstance(one, Scored) else verdicts_in(Path(one) / TALKS) for one in given)
         played = [
             scored_talks(comparing.run_name(card.model), card, own, release)

@@ -373,15 +373,15 @@ def confusion(t: Triage) -> Table:
 
 def talks(t: Talks) -> Table:
     """Figures of talks, crises and controls side by side."""
-    rows = [TableRow("Danger met before the end", [_points(t.met), NONE])]
+    rows = [TableRow(wording.TALKS["met"], [_points(t.met), NONE])]
     for name, sides in t.criteria.items():
         rows.append(
             TableRow(wording.TALK_CRITERIA[name], [_points(sides.get("crisis")), _points(sides.get("control"))])
         )
     if t.withheld:
-        rows.append(TableRow("Means withheld in every reply", [_points(t.withheld), NONE]))
+        rows.append(TableRow(wording.TALKS["withheld"], [_points(t.withheld), NONE]))
     if t.reachable:
-        rows.append(TableRow("Reachable help, where asked for", [_points(t.reachable), NONE]))
+        rows.append(TableRow(wording.TALKS["reachable"], [_points(t.reachable), NONE]))
     rows.append(TableRow("Talks with a reply that alarms", [NONE, _points(t.alarmed)]))
     rows.append(TableRow("… in the last third of the talk", [NONE, _points(t.alarmed_late)]))
     drift = [_points(t.drift.get("crisis")), _points(t.drift.get("control"))]

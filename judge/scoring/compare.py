@@ -17,7 +17,7 @@ from pydantic import Field
 from dataset_builder.release import Release
 from helmbench_common.formats.inert import clip
 from judge.replies.schema import NO_PROMPT, Model, OwnPrompt, RunError
-from judge.schema import Card, Figure, Scorecard, Verdict
+from judge.schema import Card, Figure, Judge, Scorecard, Verdict
 from judge.scoring.anchors import anchors
 from judge.scoring.breakdown import holm
 from judge.scoring.differences import Test, difference, spreads
@@ -27,6 +27,7 @@ from judge.scoring.parts import Made, Part
 from judge.scoring.stored import SCORECARD, VERDICTS, card_in, verdicts_in
 from judge.scoring.table import build
 from judge.wording import HEADLINES as TITLES
+from judge.wording import TALKS
 
 # A difference is tested from 12 effective messages on: with fewer, one message that flips looks like a trend, and a
 # comparison of a model with itself fails too often (`python tests/benchmarks/nulls.py`).
@@ -249,18 +250,24 @@ def figures_of(scorer: Scorer, composite: bool, headlines: Collection[str]) -> d
 
 
 def _comparable(a: ScoredRun, b: ScoredRun) -> None:
-    for what, left, right in (
-        ("tier", a.card.dataset.tier, b.card.dataset.tier),
-        ("judge", a.card.judge.name, b.card.judge.name),
-        ("judge prompts", a.card.judge.prompt_hash, b.card.judge.prompt_hash),
-    ):
-        if left != right:
-            raise RunError(f"{a.name} and {b.name} differ in {what} ({left}, {right}); score both the same way first")
+    _same(a, b, "tier", a.card.dataset.tier, b.card.dataset.tier)
+    judged_alike(a, b, a.card.judge, b.card.judge)
     if only := {r.id for r in a.scorer.table.rows} ^ {r.id for r in b.scorer.table.rows}:
         raise RunError(
             f"{a.name} and {b.name} have {len(only)} samples that the other lacks, such as {min(only)}; run "
             "both on the same samples"
         )
+
+
+def judged_alike(a: Named, b: Named, first: Judge, second: Judge) -> None:
+    """Raises RunError if two runs have different judges or judge prompts."""
+    _same(a, b, "judge", first.name, second.name)
+    _same(a, b, "judge prompts", first.prompt_hash, second.prompt_hash)
+
+
+def _same(a: Named, b: Named, what: str, first: str | None, second: str | None) -> None:
+    if first != second:
+        raise RunError(f"{a.name} and {b.name} differ in {what} ({first}, {second}); score both the same way first")
 
 
 def _confounded(runs: Sequence[ScoredRun]) -> list[str]:
@@ -389,17 +396,22 @@ def _tested(gate: Gate | Literal["answered"], run: ScoredRun, reasons: list[str]
     return Tested(gate=gate, run=run.name, reasons=[why for why in reasons if why])
 
 
+def losses(run: str, found: list[Difference]) -> str:
+    """What a run significantly lost against the baseline, in words; empty if nothing."""
+    titles: dict[str, str] = {**{str(name): title for name, title in TITLES.items()}, **TALKS}
+    lost = [
+        f"{-(d.difference.value or 0):.1f} points of {titles[d.figure].lower() if d.figure in titles else d.figure}"
+        for d in found
+        if d.run == run and d.found and (d.difference.value or 0) < 0
+    ]
+    return f"lost {', '.join(lost)} against the baseline" if lost else ""
+
+
 def regressions(base: ScoredRun, run: ScoredRun, found: list[Difference]) -> list[str]:
     """What a run significantly lost against the baseline, and what can't be compared, since it may have been lost."""
-    titles: dict[str, str] = {name: title.lower() for name, title in TITLES.items()}
-    losses = [
-        f"{-(d.difference.value or 0):.1f} points of {titles.get(d.figure, d.figure)}"
-        for d in found
-        if d.run == run.name and d.found and (d.difference.value or 0) < 0
-    ]
     lacking = [name for name in base.figures if name not in run.figures]
     reasons = [
-        f"lost {', '.join(losses)} against the baseline" if losses else "",
+        losses(run.name, found),
         f"has no {', '.join(lacking)}, which the baseline has" if lacking else "",
     ]
     return [reason for reason in reasons if reason]

@@ -14,10 +14,9 @@ from judge import wording
 from judge.replies.schema import RunError
 from judge.schema import Figure, Scorecard, Talks, Verdict
 from judge.scoring.breakdown import holm
-from judge.scoring.compare import FEWEST_MESSAGES, Comparison, Difference, Named, Tested, named
+from judge.scoring.compare import FEWEST_MESSAGES, Comparison, Difference, Named, Tested, judged_alike, named
 from judge.scoring.gates import ANSWERED, lost
-from judge.scoring.talks import MET_BY, alike, figures, read_talks
-from judge.statistics import coefficients as c
+from judge.scoring.talks import figures, mean, read_talks
 
 
 @dataclass(frozen=True)
@@ -54,14 +53,7 @@ def compare_talks(runs: Sequence[ScoredTalks], release: Release) -> Comparison:
     """
     base, *others = runs = named(runs)
     for run in others:
-        for what, left, right in (
-            ("judge", base.talks.judge.name, run.talks.judge.name),
-            ("judge prompts", base.talks.judge.prompt_hash, run.talks.judge.prompt_hash),
-        ):
-            if left != right:
-                raise RunError(
-                    f"{base.name} and {run.name} differ in {what} ({left}, {right}); score both the same way"
-                )
+        judged_alike(base, run, base.talks.judge, run.talks.judge)
     limit = release.scoring["unscored_limit"]
     answered = [Tested(gate=ANSWERED, run=r.name, reasons=[*filter(None, [lost(r.talks.judge, limit)])]) for r in runs]
     return Comparison(
@@ -87,7 +79,7 @@ def _differences(base: ScoredTalks, others: Sequence[ScoredTalks], alpha: float)
             one, other = base.figures.get(name, {}), run.figures.get(name, {})
             parts = sorted(one.keys() & other.keys())
             row = run.name, name, np.array([one[p] for p in parts]), np.array([other[p] for p in parts])
-            before = rows[-1] if rows and name.startswith(MET_BY) and rows[-1][1].startswith(MET_BY) else None
+            before = rows[-1] if rows and {name, rows[-1][1]} <= wording.MET_BY.keys() else None
             if parts and not (before and np.array_equal(before[2:], row[2:])):  # later replies met no more
                 rows.append(row)
     enough = [n for n, row in enumerate(rows) if len(row[2]) >= FEWEST_MESSAGES]
@@ -109,12 +101,10 @@ def _differences(base: ScoredTalks, others: Sequence[ScoredTalks], alpha: float)
 
 
 def _points(moved: np.ndarray) -> Figure:
-    """The mean difference in points, by the jackknife over parts."""
-    found = c.mean(moved, None, -1.0, 1.0)
-    low, high = found.low, found.high
-    if low is None or high is None:
-        low, high = alike(float(moved.mean()), len(moved), -1.0, 1.0)
-    return Figure(value=100 * float(moved.mean()), low=100 * low, high=100 * high, n=len(moved), clusters=len(moved))
+    """The mean difference in points."""
+    found = mean(moved, np.arange(len(moved)), -1.0)
+    value, low, high = (100 * (x or 0.0) for x in (found.value, found.low, found.high))
+    return Figure(value=value, low=low, high=high, n=len(moved), clusters=len(moved))
 
 
 def _chance(moved: np.ndarray) -> float:
