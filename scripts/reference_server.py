@@ -103,7 +103,9 @@ def transcript(prompt: str) -> Messages:
 
 
 class Server(ThreadingHTTPServer):
-    """Answers on loopback until the `with` block ends; records every request and its answer."""
+    """Answers on loopback until the `with` block ends; records every request and its answer. `port`: 0 takes a free
+    one. `faults`: kind → share, of the model `faulty` alone.
+    """
 
     request_queue_size = 1024  # the default backlog of 5 drops clients that connect all at once
     title, models = "reference server", MODELS
@@ -111,16 +113,19 @@ class Server(ThreadingHTTPServer):
     def __init__(
         self,
         port: int = 0,
+        *,
         seed: int = 0,
         faults: dict[str, float] | None = None,
         fault_seed: int = 0,
-        slow: float = 0.5,
+        slow_seconds: float = 0.5,
     ) -> None:
+        if unknown := (faults or {}).keys() - {*FAULTS, *ITEM_FAULTS}:
+            raise ValueError(f"no fault {min(unknown)!r}; expected {', '.join((*FAULTS, *ITEM_FAULTS))}")
         super().__init__(("127.0.0.1", port), Handler)  # prompts describe crises, so none leaves this machine
         self.url = f"http://127.0.0.1:{self.server_port}/v1"
         self.requests: list[Any] = []
         self.log: list[dict[str, Any]] = []
-        self._seed, self._faults, self._fault_seed, self._slow = seed, faults or {}, fault_seed, slow
+        self._seed, self._faults, self._fault_seed, self._slow = seed, faults or {}, fault_seed, slow_seconds
         self._attempts: Counter[str] = Counter()
         self._connections: set[Any] = set()
         self._lock = threading.Lock()
@@ -236,18 +241,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(answer.body)
 
 
-def start(
-    port: int = 0,
-    *,
-    seed: int = 0,
-    faults: dict[str, float] | None = None,
-    fault_seed: int = 0,
-    slow_seconds: float = 0.5,
-) -> Server:
-    """A running server, for a `with` block; `port` 0 takes a free one. `faults`: kind → share, of `faulty` alone."""
-    if unknown := (faults or {}).keys() - {*FAULTS, *ITEM_FAULTS}:
-        raise ValueError(f"no fault {min(unknown)!r}; expected {', '.join((*FAULTS, *ITEM_FAULTS))}")
-    return Server(port, seed, faults, fault_seed, slow_seconds)
+start = Server
 
 
 def serve(description: str | None, start: Callable[..., Server]) -> int:

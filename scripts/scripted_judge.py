@@ -139,7 +139,7 @@ class JudgeServer(Server):
 
     title, models = "scripted judge", (NAME,)
 
-    def __init__(self, port: int, seed: int, wavering: float) -> None:
+    def __init__(self, port: int = 0, *, seed: int = 0, wavering: float = WAVERING) -> None:
         self._wavering, self._drawing, self._turn = wavering, seed, threading.Lock()
         self._asked: Counter[str] = Counter()
         super().__init__(port)
@@ -162,9 +162,7 @@ class JudgeServer(Server):
         return drawn[8] / 256 if int.from_bytes(drawn[:6], "big") / 256**6 < self._wavering else None
 
 
-def start(port: int = 0, *, seed: int = 0, wavering: float = WAVERING) -> JudgeServer:
-    """A running judge, for a `with` block; `port` 0 takes a free one."""
-    return JudgeServer(port, seed, wavering)
+start = JudgeServer
 
 
 if __name__ == "__main__":
